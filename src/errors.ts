@@ -1,0 +1,59 @@
+/**
+ * What a code means, whether trying again can help, and what to do. `docs/errors.md` is made from this list.
+ * A code is part of the public contract: it is never renamed and never used for a second thing.
+ */
+export const errorCatalogue = {
+  "invalid-option": { retryable: false, meaning: "An option given at construction breaks its rule." },
+  "invalid-handler": { retryable: false, meaning: "A handler returned something that is no outcome word and no statement." },
+  "not-a-transaction": { retryable: false, meaning: "processInTransaction was given something that is no open transaction." },
+  "transaction-sealed": { retryable: false, meaning: "A tx was used after its handler had settled." },
+  "floating-query": { retryable: true, meaning: "A handler settled while a statement of its own was still running; nothing was committed." },
+  "swallowed-error": { retryable: true, meaning: "A handler caught the error of a statement; the transaction was already aborted and nothing was committed." },
+  "unexpected-row-count": { retryable: true, meaning: "A statement changed another number of rows than it said it would; nothing was committed." },
+  "commit-refused": { retryable: true, meaning: "The server answered COMMIT with ROLLBACK; nothing was committed." },
+  "commit-unknown": { retryable: true, meaning: "The connection ended before COMMIT was answered; the inbox row will tell the redelivery." },
+  "connection-lost": { retryable: true, meaning: "The connection ended inside the transaction; nothing was committed." },
+  "store-unavailable": { retryable: true, meaning: "No connection to the database could be had in time." },
+  "busy": { retryable: true, meaning: "Another transaction holds the claim of this message." },
+  "transaction-conflict": { retryable: true, meaning: "Serialization failures or deadlocks outlasted the retries." },
+  "schema-missing": { retryable: false, meaning: "The inbox schema is not there. Run: inbox migrate." },
+  "schema-outdated": { retryable: false, meaning: "The inbox schema is older than this release. Run: inbox migrate." },
+  "schema-newer": { retryable: false, meaning: "The inbox schema is newer than this release. Update transactional-inbox." },
+  "handler-failed": { retryable: true, meaning: "The handler threw; its work was rolled back." },
+  "handler-rejected": { retryable: false, meaning: "The handler said the message can never be handled (PermanentError, or quarantine(reason))." },
+  "attempts-exhausted": { retryable: false, meaning: "The message failed as often as allowed." },
+  "crashed": { retryable: false, meaning: "The message ended the process that handled it as often as allowed." },
+  "payload-conflict": { retryable: false, meaning: "The identity was seen before with another payload." },
+  "invalid-payload": { retryable: false, meaning: "The payload does not fit the consumer's schema." },
+  "no-identity": { retryable: false, meaning: "The message carries no id, or no producer." },
+  "invalid-identity": { retryable: false, meaning: "The id, producer or tenant is no text, or holds a NUL or a lone surrogate." },
+  "identity-too-long": { retryable: false, meaning: "The id, producer or tenant is over its length limit." },
+  "malformed": { retryable: false, meaning: "The delivery could not be read in the format it should have." },
+  "too-large": { retryable: false, meaning: "The payload is over the limit of the source." },
+  "unsafe-xml": { retryable: false, meaning: "The document has a DOCTYPE, which its protocol forbids." },
+  "source-failed": { retryable: true, meaning: "The source ended with an error." },
+} as const satisfies Record<string, { retryable: boolean; meaning: string }>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+/** Every error this library throws or reports. `code` is stable; the message is for people and may change. */
+export class InboxError extends Error {
+  override readonly name: string = "InboxError";
+  readonly code: ErrorCode;
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly retryable: boolean;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.retryable = errorCatalogue[code].retryable;
+  }
+}
+
+/**
+ * Throw it from a handler to say that this message can never be handled: it goes to quarantine at once, however many
+ * attempts it has left. Any other error is retried.
+ */
+export class PermanentError extends Error {
+  override readonly name = "PermanentError";
+}

@@ -1,0 +1,47 @@
+import type { Received } from "../message/message.ts";
+
+/** One hand-over of one message by a source. The same object comes back when it is settled. */
+export interface Delivery {
+  readonly received: Received;
+  /** A hint only: the source says or guesses that it handed this message over before. Never used to decide "new". */
+  readonly redelivered: boolean;
+}
+
+/** How a delivery ends. Exactly one of these, once, for each delivery. */
+export type Settlement =
+  | { readonly kind: "ack" }
+  /** Deliver it again, not before `afterMs` milliseconds. */
+  | { readonly kind: "retry"; readonly afterMs: number }
+  /** Never started: give it back as if it had not been handed over. */
+  | { readonly kind: "release" };
+
+/** What a source sees of the runner. */
+export interface Intake {
+  /**
+   * Hands deliveries over, in the source's order. Resolves when there is room for more: a source that waits for it
+   * before it reads on needs no limit of its own. Never rejects.
+   */
+  deliver(deliveries: readonly Delivery[]): Promise<void>;
+  /** The source has ended: with nothing more to deliver, or with an error it cannot mend. */
+  end(error?: Error): void;
+}
+
+/**
+ * A source delivers and settles; lanes, order, back-pressure, circuit breaking and shutdown are the runner's. The
+ * runner calls, in this order: `start` once, `settle` any number of times, `stop` once (no `deliver` after it
+ * resolves), `settle` for what was in hand, `close` once.
+ */
+export interface Source {
+  /** Names the source in logs, metrics and `inbox explain`: `ndjson:orders.ndjson`, `kafka:payments`. */
+  readonly name: string;
+  /** Starts delivering. Rejects if the source cannot be reached at all. */
+  start(intake: Intake): Promise<void>;
+  /** Settles deliveries of this source. A failure means a redelivery, nothing worse: the source reports, the runner goes on. */
+  settle(settlements: readonly (readonly [Delivery, Settlement])[]): Promise<void>;
+  /** Stops intake; what is in hand stays settleable. Twice is harmless. */
+  stop(): Promise<void>;
+  /** Flushes settlements and closes. Twice is harmless. */
+  close(): Promise<void>;
+  /** Keeps deliveries in hand from being handed to somebody else, where the broker has such a limit. */
+  extend?(deliveries: readonly Delivery[]): Promise<void>;
+}
