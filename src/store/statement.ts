@@ -15,5 +15,8 @@ export interface QueryResult<Row = Record<string, unknown>> {
 
 /** What a handler's `tx`, and anybody's own transaction, must be able to do. ORMs satisfy it in a line (docs/drivers.md). */
 export interface Tx {
-  query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Pick<QueryResult<Row>, "rows" | "rowCount">>;
+  query<Row = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<Pick<QueryResult<Row>, "rows" | "rowCount">>;
 }
