@@ -31,6 +31,8 @@ export const errorCatalogue = {
   "malformed": { retryable: false, meaning: "The delivery could not be read in the format it should have." },
   "too-large": { retryable: false, meaning: "The payload is over the limit of the source." },
   "unsafe-xml": { retryable: false, meaning: "The document has a DOCTYPE, which its protocol forbids." },
+  "missing-package": { retryable: false, meaning: "An optional package that was asked for is not installed; the text names the install command." },
+  "local-postgres": { retryable: false, meaning: "The local PostgreSQL could not be started or stopped." },
   "source-failed": { retryable: true, meaning: "The source ended with an error." },
 } as const satisfies Record<string, { retryable: boolean; meaning: string }>;
 
