@@ -1,0 +1,123 @@
+import { InboxError } from "../../../errors.ts";
+import type { Driver, DriverConnection, TransactionStatus } from "../driver.ts";
+import { connectInTime } from "./connect-in-time.ts";
+import { connectionLost, refusal, type Wire } from "./pending.ts";
+import { pgChain } from "./pg-chain.ts";
+import { flightParts, hasFlights, type PgClientLike, type PgPoolLike } from "./pg-client.ts";
+import { pgFlights } from "./pg-flight.ts";
+
+/**
+ * The driver for a pool of `pg` 8. Statements travel together on any pool, with `pipeline: true` or without. The pool
+ * stays the caller's: the driver never ends it.
+ */
+export function pgDriver(pool: PgPoolLike): Driver {
+  survive(pool);
+  return {
+    name: "pg",
+    pipelined: hasFlights(pool.Client),
+    maxConnections: pool.options?.max,
+    async connect(timeoutMs) {
+      for (;;) {
+        const client = await connectInTime(
+          () => pool.connect(),
+          (late) => late.release(),
+          timeoutMs,
+        );
+        // Somebody gave it back inside a transaction: what is sent on it would be part of that.
+        const said = client.getTransactionStatus?.();
+        if (said !== "T" && said !== "E") return hold(client);
+        client.release(new Error("The connection was given back inside an open transaction."));
+      }
+    },
+  };
+}
+
+/** An idle client that loses its connection makes its pool emit `error`, which unheard ends the process. */
+function survive(pool: PgPoolLike): void {
+  if (!pool.listeners?.("error").includes(ignoreLostIdleClient)) pool.on("error", ignoreLostIdleClient);
+}
+
+function ignoreLostIdleClient(): void {
+  // The pool has removed the client already; the next connect makes a new one.
+}
+
+function hold(client: PgClientLike): DriverConnection {
+  const initialStatus = client.getTransactionStatus?.() ?? null;
+  let status = statusOf(initialStatus);
+  let lost: InboxError | null = null;
+  let held = true;
+  let listeners: ((error: Error) => void)[] = [];
+  const parts = flightParts(client);
+  const events = {
+    lost: onLost,
+    ready(letter: string | undefined) {
+      status = statusOf(letter);
+    },
+  };
+  const wire: Wire = parts ? pgFlights(parts, initialStatus, events) : pgChain(client, events);
+  const onEnd = () => onLost(new Error("Connection terminated"));
+  client.on("error", onLost);
+  client.on("end", onEnd);
+
+  return {
+    query(text, values) {
+      const answer = new Promise<never>((resolve, reject) => {
+        const refused = refusal(text, values);
+        if (refused) reject(refused);
+        else if (lost) reject(lost);
+        else if (!held)
+          reject(
+            new InboxError("connection-lost", "The connection was given back and cannot be used any more."),
+          );
+        else wire.send({ text, values, resolve: resolve as (result: unknown) => void, reject });
+      });
+      answer.catch(ignore);
+      return answer;
+    },
+    status: () => (lost ? "lost" : status),
+    onLost(listener) {
+      if (lost) listener(lost);
+      else listeners.push(listener);
+    },
+    release() {
+      giveBack(lost !== null || wire.unanswered() > 0 || (status !== "idle" && status !== "unknown"));
+    },
+    discard() {
+      giveBack(true);
+    },
+  };
+
+  function onLost(cause: unknown): void {
+    if (lost || !held) return;
+    lost = connectionLost(cause);
+    const told = listeners;
+    listeners = [];
+    wire.close(lost);
+    for (const listener of told) listener(lost);
+  }
+
+  function giveBack(close: boolean): void {
+    if (!held) return;
+    held = false;
+    const busy = lost !== null || wire.unanswered() > 0;
+    wire.close(lost ?? connectionLost(new Error("it was closed while statements were running")));
+    // After release the pool listens itself; before it an error would have no listener.
+    if (close) client.release(lost ?? new Error("The connection's state is in doubt."));
+    else client.release();
+    client.removeListener("error", onLost);
+    client.removeListener("end", onEnd);
+    // A goodbye waits behind a running statement, which may never end.
+    if (close && busy) parts?.protocol.stream.destroy?.();
+  }
+}
+
+function statusOf(letter: string | null | undefined): TransactionStatus {
+  if (letter === "I") return "idle";
+  if (letter === "T") return "open";
+  if (letter === "E") return "failed";
+  return "unknown";
+}
+
+function ignore(): void {
+  // The caller may look at the promise later, or never; either way it must not end the process.
+}
