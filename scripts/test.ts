@@ -54,7 +54,7 @@ async function runFiles(files: readonly string[]): Promise<number> {
     const total = nesting === 0 ? /^(tests|pass|fail|cancelled|skipped|todo) (\d+)$/.exec(message) : null;
     if (total !== null) counts.set(total[1]!, Number(total[2]));
   });
-  const report = stream.compose(new spec());
+  const report = stream.pipe(new spec());
   report.pipe(process.stdout, { end: false });
   await new Promise<void>((done, failed) => {
     report.on("end", done);
