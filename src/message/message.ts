@@ -51,7 +51,8 @@ export interface RejectedMessage {
   readonly bytes: Uint8Array | null;
 }
 
-export type RejectionCode = "no-identity" | "invalid-identity" | "identity-too-long" | "malformed" | "too-large" | "unsafe-xml";
+export type RejectionCode =
+  "no-identity" | "invalid-identity" | "identity-too-long" | "malformed" | "too-large" | "unsafe-xml";
 
 export type Received = Message | RejectedMessage;
 
