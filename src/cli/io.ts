@@ -1,0 +1,40 @@
+import type { Redact } from "./redact.ts";
+
+/** What a command sees of the outside: data goes to `print`, talk to `say`. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Writes a line of data to stdout. */
+  print(line: string): void;
+  /** Writes bytes to stdout as they are. */
+  printBytes(bytes: Uint8Array): void;
+  /** Writes a line for people to stderr. */
+  say(line: string): void;
+  /** Whether a person watches stderr, so that a line may be written over. */
+  readonly terminal: boolean;
+  /** Replaces the last status line on a terminal; `""` clears it. Nothing elsewhere. */
+  status(line: string): void;
+  readonly redact: Redact;
+}
+
+/** The process's own streams. */
+export function processIo(redact: Redact): Io {
+  const terminal = process.stderr.isTTY === true;
+  let shown = false;
+  const status = (line: string): void => {
+    if (!terminal || (line === "" && !shown)) return;
+    process.stderr.write(`\r\x1b[2K${line.slice(0, Math.max(20, (process.stderr.columns || 80) - 1))}`);
+    shown = line !== "";
+  };
+  return {
+    env: process.env,
+    print: (line) => void process.stdout.write(`${line}\n`),
+    printBytes: (bytes) => void process.stdout.write(bytes),
+    say: (line) => {
+      status("");
+      process.stderr.write(`${redact(line)}\n`);
+    },
+    terminal,
+    status,
+    redact,
+  };
+}

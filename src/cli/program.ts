@@ -1,0 +1,60 @@
+import { Command } from "commander";
+import { readFileSync } from "node:fs";
+import { migrateCommand } from "./commands/migrate.ts";
+import { quarantineListCommand } from "./commands/quarantine-list.ts";
+import { quarantineShowCommand } from "./commands/quarantine-show.ts";
+import { exitCodes, type ExitCode } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import { reportError } from "./report-error.ts";
+
+/** A command says how it ended; what it throws is reported by `runProgram`. */
+export type Action = (code: ExitCode) => void;
+
+const examples = `
+Examples:
+  $ inbox migrate                                    create or update the inbox's tables
+  $ inbox migrate --print > inbox.sql                the same as SQL, for a migration tool of your own
+  $ inbox run handler.ts --source orders.ndjson      apply every message of a file once
+  $ tail -f events.ndjson | inbox run handler.ts --source -
+  $ inbox quarantine list                            what needs a person
+  $ inbox quarantine show 17
+
+The database is DATABASE_URL, or what PGHOST and the other variables of libpq name. Without either, "inbox run" starts
+the PostgreSQL that npm ships, under .inbox/postgres.
+
+Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 found something for a person to look at.`;
+
+/** Runs the command line and resolves with the exit code. Never rejects. */
+export async function runProgram(args: readonly string[], io: Io): Promise<ExitCode> {
+  let code: ExitCode = exitCodes.fine;
+  const ended: Action = (value) => (code = value);
+  const program = new Command("inbox")
+    .description("Effects in PostgreSQL applied once for each message, however often the broker delivers it.")
+    .version(packageVersion(), "-V, --version")
+    .addHelpText("after", examples)
+    .showHelpAfterError("(inbox --help shows how)");
+  const quarantine = new Command("quarantine").description("messages that were set aside for a person");
+  quarantine.addCommand(quarantineListCommand(io, ended)).addCommand(quarantineShowCommand(io, ended));
+  program.addCommand(migrateCommand(io, ended)).addCommand(quarantine);
+  quietly(program, io);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    return reportError(error, io);
+  }
+}
+
+/** Commander ends the process and writes by itself unless each command is told otherwise. */
+function quietly(command: Command, io: Io): void {
+  command.exitOverride().configureOutput({
+    writeOut: (text) => io.print(text.trimEnd()),
+    writeErr: (text) => io.say(text.trimEnd()),
+  });
+  for (const inner of command.commands) quietly(inner, io);
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
