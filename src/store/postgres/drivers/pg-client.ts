@@ -36,7 +36,7 @@ export interface PgField {
 
 /** pg's own object for one server connection: the methods its cursor and stream packages are built on. */
 export interface PgProtocol {
-  readonly stream: { cork?(): void; uncork?(): void; destroy?(): void };
+  readonly stream: { readonly writable: boolean; write(message: Uint8Array): boolean; destroy?(): void };
   query(text: string): unknown;
   parse(message: { text: string; name?: string }): unknown;
   bind(message: { values: readonly unknown[]; statement?: string }): unknown;

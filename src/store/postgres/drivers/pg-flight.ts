@@ -1,11 +1,13 @@
-import type { PgField, PgFlightParts } from "./pg-client.ts";
 import type { PendingStatement, Wire, WireEvents } from "./pending.ts";
+import type { PgField, PgFlightParts, PgProtocol } from "./pg-client.ts";
+import { statementMemory, type RowShape } from "./pg-statement-memory.ts";
 
 /** One statement of a group, and what was received for it. */
 interface Entry {
   readonly statement: PendingStatement;
   /** Values as pg sends them; null where the statement goes by the simple protocol. */
   readonly wireValues: readonly unknown[] | null;
+  shape: RowShape;
   rows: Record<string, unknown>[];
   rowCount: number | null;
   command: string;
@@ -23,6 +25,8 @@ interface Group {
   error: unknown;
 }
 
+const unknownShape: RowShape = { fields: [], parsers: [] };
+
 // What cannot end, begin or leave a transaction. Only these share a Sync.
 const changesRowsOnly = /^\s*(?:insert|update|delete|select|with|merge|values)\b/i;
 
@@ -33,26 +37,31 @@ const changesRowsOnly = /^\s*(?:insert|update|delete|select|with|merge|values)\b
  * Inside an open transaction the statements of a flight share one Sync (as the batches of JDBC do), and a statement
  * with the same text as the one before it is bound again instead of parsed and described again. The unnamed statement
  * is used for that, so nothing outlives the transaction and PgBouncer in transaction mode sees nothing special.
- * Measured with 4 connections and bursts of 200 updates on 2 cores shared with PostgreSQL 15: 148,000 statements/s;
- * pg's own pipeline made 55,000, and 100,000 with named statements.
+ * Measured with 4 connections and bursts of 200 updates, on 2 cores shared with PostgreSQL 15: 160,000 statements/s
+ * and 2.4 µs of processor time each; `pg`'s own pipeline made 42,000 to 55,000 and took 8 to 9 µs. `prepare` does the
+ * same for texts that alternate: an insert and an update in turn went from 52,000 to 110,000 statements/s.
  *
  * Safe, because a statement joins a group only while the server's last word was "in a transaction" and nothing but
  * inserts, updates, deletes and selects is unanswered: outside a transaction one Sync would make one implicit
  * transaction of the whole group, and an error would undo statements that were already reported as done.
  */
-export function pgFlights(parts: PgFlightParts, initialStatus: string | null, events: WireEvents): Wire {
+export function pgFlights(
+  parts: PgFlightParts,
+  options: { readonly initialStatus: string | null; readonly prepare: boolean },
+  events: WireEvents,
+): Wire {
   const { protocol, toWire, parserOf, submit } = parts;
+  // pg's mapper takes more arguments than map may give it.
+  const toWireValue = (value: unknown) => toWire(value);
+  const out = collectingProtocol(protocol);
   let waiting: Entry[] = [];
   const sent: Group[] = [];
   let scheduled = false;
   let unanswered = 0;
   let controlsInFlight = 0;
-  let status = initialStatus;
+  let status = options.initialStatus;
   let closedBy: Error | null = null;
-  /** The text of the server's unnamed statement, where it is surely there and surely ours. */
-  let parsed: string | null = null;
-  let fields: readonly PgField[] = [];
-  let parsers: ((text: string) => unknown)[] = [];
+  const memory = statementMemory(options.prepare);
 
   const onCallback = (error: unknown) => {
     // Only pg's own query_timeout comes this way. The statement may still run, and may still commit.
@@ -62,22 +71,18 @@ export function pgFlights(parts: PgFlightParts, initialStatus: string | null, ev
   const receiver = Object.assign(Object.create(parts.receiverPrototype ?? Object.prototype) as object, {
     callback: onCallback,
     submit: () => null, // it was written with its flight
-    handleRowDescription(message: { fields: readonly PgField[] }) {
-      fields = message.fields;
-      parsers = fields.map((field) => parserOf(field.dataTypeID));
+    handleRowDescription({ fields }: { fields: readonly PgField[] }) {
       const entry = current();
-      if (entry?.complete) startAgain(entry);
+      if (!entry) return;
+      entry.shape.fields = fields;
+      entry.shape.parsers = fields.map((field) => parserOf(field.dataTypeID));
+      if (entry.complete) startAgain(entry);
     },
     handleDataRow(message: { fields: readonly (string | null)[] }) {
       const entry = current();
       if (!entry || entry.parseError !== undefined) return;
       try {
-        const row: Record<string, unknown> = {};
-        for (let i = 0; i < fields.length; i++) {
-          const value = message.fields[i];
-          row[fields[i]!.name] = value === null || value === undefined ? null : parsers[i]!(value);
-        }
-        entry.rows.push(row);
+        entry.rows.push(rowOf(entry.shape, message.fields));
       } catch (error) {
         entry.parseError = error ?? new Error("A type parser threw nothing.");
       }
@@ -133,21 +138,26 @@ export function pgFlights(parts: PgFlightParts, initialStatus: string | null, ev
   };
 
   function entryOf(statement: PendingStatement): Entry | null {
-    const entry = {
+    const { values } = statement;
+    let wireValues: unknown[] | null = null;
+    if (values && values.length > 0) {
+      try {
+        wireValues = values.map(toWireValue);
+      } catch (error) {
+        reject(statement, error);
+        return null;
+      }
+    }
+    return {
       statement,
+      wireValues,
+      shape: unknownShape,
       rows: [],
       rowCount: null,
       command: "",
       parseError: undefined,
       complete: false,
     };
-    if (!statement.values || statement.values.length === 0) return { ...entry, wireValues: null };
-    try {
-      return { ...entry, wireValues: statement.values.map((value) => toWire(value)) };
-    } catch (error) {
-      reject(statement, error);
-      return null;
-    }
   }
 
   function flush(): void {
@@ -173,40 +183,43 @@ export function pgFlights(parts: PgFlightParts, initialStatus: string | null, ev
     }
     waiting = [];
     const idle = sent.length === 0;
-    protocol.stream.cork?.();
     try {
       for (const group of groups) {
         write(group, idle && group === groups[0]);
         sent.push(group);
       }
+      out.leave();
     } catch (error) {
-      // Half a message may have left.
-      events.lost(error);
-    } finally {
-      protocol.stream.uncork?.();
+      return events.lost(error);
     }
     if (idle && sent.length > 0) submit(receiver);
   }
 
   function write(group: Group, nothingBefore: boolean): void {
+    const { messages } = out;
+    // With statements unanswered one of them may yet fail, and what came after it not be parsed.
+    if (group.control || !nothingBefore) {
+      for (const name of memory.forget()) messages.close({ type: "S", name });
+    }
     const first = group.entries[0]!;
     if (first.wireValues === null) {
-      parsed = null;
-      protocol.query(first.statement.text);
+      first.shape = { fields: [], parsers: [] };
+      messages.query(first.statement.text);
       return;
     }
-    // With statements unanswered the unnamed one may yet fail to parse, and then be missing.
-    if (group.control || !nothingBefore) parsed = null;
-    for (const { statement, wireValues } of group.entries) {
-      const known = parsed === statement.text;
-      if (!known) protocol.parse({ text: statement.text });
-      protocol.bind({ values: wireValues! });
-      if (!known) protocol.describe({ type: "P", name: "" });
-      protocol.execute();
-      parsed = statement.text;
+    for (const entry of group.entries) {
+      const { name, parse, shape } = memory.use(entry.statement.text);
+      entry.shape = shape;
+      if (parse) {
+        if (name !== "") messages.close({ type: "S", name });
+        messages.parse({ text: entry.statement.text, name });
+      }
+      messages.bind({ values: entry.wireValues!, statement: name });
+      if (parse) messages.describe({ type: "P", name: "" });
+      messages.execute();
     }
-    protocol.sync();
-    if (group.control) parsed = null;
+    messages.sync();
+    if (group.control) memory.forget();
   }
 
   function onReady(message: { status?: string } | undefined): void {
@@ -216,7 +229,7 @@ export function pgFlights(parts: PgFlightParts, initialStatus: string | null, ev
     if (!group) return;
     settleTimer();
     if (group.control) controlsInFlight--;
-    if (group.error !== undefined) parsed = null;
+    if (group.error !== undefined) memory.forget();
     if (sent.length > 0) submit(receiver);
     settle(group);
   }
@@ -256,6 +269,29 @@ export function pgFlights(parts: PgFlightParts, initialStatus: string | null, ev
     // A control group is one text, which may hold several statements; the last one's answer counts.
     if (group && !group.control) group.at++;
   }
+}
+
+/** pg writes each message of a statement by itself; collected, a whole flight is one buffer and one write. */
+function collectingProtocol(protocol: PgProtocol): { readonly messages: PgProtocol; leave(): void } {
+  let collected: Uint8Array[] = [];
+  const stream = { writable: true, write: (message: Uint8Array) => collected.push(message) > 0 };
+  return {
+    messages: Object.create(protocol, { stream: { value: stream } }) as PgProtocol,
+    leave() {
+      const flight = Buffer.concat(collected);
+      collected = [];
+      if (protocol.stream.writable) protocol.stream.write(flight);
+    },
+  };
+}
+
+function rowOf({ fields, parsers }: RowShape, values: readonly (string | null)[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {};
+  for (let i = 0; i < fields.length; i++) {
+    const value = values[i];
+    row[fields[i]!.name] = value === null || value === undefined ? null : parsers[i]!(value);
+  }
+  return row;
 }
 
 function startAgain(entry: Entry): void {

@@ -1,4 +1,5 @@
 import { InboxError } from "../../../errors.ts";
+import type { QueryResult } from "../../statement.ts";
 import type { Driver, DriverConnection, TransactionStatus } from "../driver.ts";
 import { connectInTime } from "./connect-in-time.ts";
 import { connectionLost, refusal, type Wire } from "./pending.ts";
@@ -6,11 +7,20 @@ import { pgChain } from "./pg-chain.ts";
 import { flightParts, hasFlights, type PgClientLike, type PgPoolLike } from "./pg-client.ts";
 import { pgFlights } from "./pg-flight.ts";
 
+export interface PgDriverOptions {
+  /**
+   * Lets statements that alternate inside one transaction be parsed once, under names that end with the transaction.
+   * Default false. Helps handlers with several different statements a message; leave it off behind poolers that do not
+   * pass named statements through.
+   */
+  readonly prepare?: boolean | undefined;
+}
+
 /**
  * The driver for a pool of `pg` 8. Statements travel together on any pool, with `pipeline: true` or without. The pool
  * stays the caller's: the driver never ends it.
  */
-export function pgDriver(pool: PgPoolLike): Driver {
+export function pgDriver(pool: PgPoolLike, options: PgDriverOptions = {}): Driver {
   survive(pool);
   return {
     name: "pg",
@@ -25,7 +35,7 @@ export function pgDriver(pool: PgPoolLike): Driver {
         );
         // Somebody gave it back inside a transaction: what is sent on it would be part of that.
         const said = client.getTransactionStatus?.();
-        if (said !== "T" && said !== "E") return hold(client);
+        if (said !== "T" && said !== "E") return hold(client, options.prepare === true);
         client.release(new Error("The connection was given back inside an open transaction."));
       }
     },
@@ -41,7 +51,7 @@ function ignoreLostIdleClient(): void {
   // The pool has removed the client already; the next connect makes a new one.
 }
 
-function hold(client: PgClientLike): DriverConnection {
+function hold(client: PgClientLike, prepare: boolean): DriverConnection {
   const initialStatus = client.getTransactionStatus?.() ?? null;
   let status = statusOf(initialStatus);
   let lost: InboxError | null = null;
@@ -54,24 +64,33 @@ function hold(client: PgClientLike): DriverConnection {
       status = statusOf(letter);
     },
   };
-  const wire: Wire = parts ? pgFlights(parts, initialStatus, events) : pgChain(client, events);
+  const wire: Wire = parts ? pgFlights(parts, { initialStatus, prepare }, events) : pgChain(client, events);
   const onEnd = () => onLost(new Error("Connection terminated"));
   client.on("error", onLost);
   client.on("end", onEnd);
 
   return {
     query(text, values) {
-      const answer = new Promise<never>((resolve, reject) => {
-        const refused = refusal(text, values);
-        if (refused) reject(refused);
-        else if (lost) reject(lost);
-        else if (!held)
-          reject(
-            new InboxError("connection-lost", "The connection was given back and cannot be used any more."),
-          );
-        else wire.send({ text, values, resolve: resolve as (result: unknown) => void, reject });
+      let resolve!: (result: QueryResult<never>) => void;
+      let fail!: (error: unknown) => void;
+      const answer = new Promise<QueryResult<never>>((yes, no) => {
+        resolve = yes;
+        fail = no;
       });
-      answer.catch(ignore);
+      // Marked as handled only when it fails: a second promise for each statement would cost a tenth of its time.
+      const reject = (error: unknown) => {
+        answer.catch(ignore);
+        fail(error);
+      };
+
+      const refused = refusal(text, values);
+      if (refused) reject(refused);
+      else if (lost) reject(lost);
+      else if (!held)
+        reject(
+          new InboxError("connection-lost", "The connection was given back and cannot be used any more."),
+        );
+      else wire.send({ text, values, resolve, reject });
       return answer;
     },
     status: () => (lost ? "lost" : status),
