@@ -18,7 +18,7 @@ export type CanonicalJson =
  */
 export function canonicalJson(text: string, except?: PointerTree): CanonicalJson {
   const byteOrderMark = text.charCodeAt(0) === 0xfeff;
-  const writer = createWriter(text, byteOrderMark ? 1 : 0);
+  const writer = new Writer(text, byteOrderMark ? 1 : 0);
   try {
     return { ok: true, text: writer.document(except), byteOrderMark };
   } catch (error) {
@@ -37,32 +37,137 @@ class Refusal {
   }
 }
 
-interface Member {
-  readonly key: string;
-  readonly text: string;
-}
-
-const byKey = (a: Member, b: Member): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
-
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
 
-function createWriter(text: string, start: number): { document(except: PointerTree | undefined): string } {
-  let at = start;
-  // The value of the string that `string()` read last.
-  let unescaped = "";
+/** Sorts both lists by the keys' UTF-16 code units, as RFC 8785 has it. False if a key is there twice. */
+function sortByKey(keys: string[], members: string[]): boolean {
+  if (keys.length > 32) {
+    const texts = new Map(keys.map((key, i) => [key, members[i]!]));
+    if (texts.size < keys.length) return false;
+    keys.sort();
+    keys.forEach((key, i) => (members[i] = texts.get(key)!));
+    return true;
+  }
+  // Most objects are small, and for them inserting is faster.
+  for (let i = 1; i < keys.length; i++) {
+    const key = keys[i]!;
+    const member = members[i]!;
+    let place = i;
+    while (place > 0 && keys[place - 1]! > key) {
+      keys[place] = keys[place - 1]!;
+      members[place] = members[place - 1]!;
+      place--;
+    }
+    if (place > 0 && keys[place - 1] === key) return false;
+    keys[place] = key;
+    members[place] = member;
+  }
+  return true;
+}
 
-  const refuse = (reason: string, position = at): never => {
-    throw new Refusal(reason, position);
-  };
+/** Reads the document once, from left to right; every method returns the canonical text of what it read. */
+class Writer {
+  readonly text: string;
+  at: number;
+  /** The value of the string that `string()` read last. */
+  unescaped = "";
 
-  const skipSpace = (): number => {
-    let code = text.charCodeAt(at);
-    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) code = text.charCodeAt(++at);
-    return code;
-  };
+  constructor(text: string, start: number) {
+    this.text = text;
+    this.at = start;
+  }
 
-  const string = (): string => {
-    const from = at;
+  document(except: PointerTree | undefined): string {
+    if (!this.text.isWellFormed()) this.refuse("a lone surrogate");
+    const out = this.value(except, 0);
+    this.skipSpace();
+    if (this.at < this.text.length) this.refuse("text after the document's end");
+    return out;
+  }
+
+  value(except: PointerTree | undefined, depth: number): string {
+    switch (this.skipSpace()) {
+      case 0x22:
+        return this.string();
+      case 0x7b:
+        return depth < maxJsonDepth
+          ? this.object(except, depth + 1)
+          : this.refuse(`nesting over ${maxJsonDepth}`);
+      case 0x5b:
+        return depth < maxJsonDepth
+          ? this.array(except, depth + 1)
+          : this.refuse(`nesting over ${maxJsonDepth}`);
+      case 0x74:
+        return this.word("true");
+      case 0x66:
+        return this.word("false");
+      case 0x6e:
+        return this.word("null");
+      default:
+        return this.number();
+    }
+  }
+
+  object(except: PointerTree | undefined, depth: number): string {
+    const from = this.at++;
+    if (this.skipSpace() === 0x7d) {
+      this.at++;
+      return "{}";
+    }
+    const keys: string[] = [];
+    const members: string[] = [];
+    const left: string[] = [];
+    let sorted = true;
+    for (;;) {
+      if (this.skipSpace() !== 0x22) this.refuse("a key is missing");
+      const keyText = this.string();
+      const key = this.unescaped;
+      if (this.skipSpace() !== 0x3a) this.refuse("a colon is missing");
+      this.at++;
+      const part = except?.children.get(key);
+      const member = `${keyText}:${this.value(part, depth)}`;
+      if (part?.leftOut === true) {
+        // At most as many as there are pointers, unless a key is there twice.
+        if (left.includes(key)) this.refuse("a key is there twice", from);
+        left.push(key);
+      } else {
+        if (keys.length > 0 && keys[keys.length - 1]! >= key) sorted = false;
+        keys.push(key);
+        members.push(member);
+      }
+      const code = this.skipSpace();
+      this.at++;
+      if (code === 0x7d) break;
+      if (code !== 0x2c) this.refuse("a comma or } is missing", this.at - 1);
+    }
+    if (!sorted && !sortByKey(keys, members)) this.refuse("a key is there twice", from);
+    let out = "{";
+    for (let i = 0; i < members.length; i++) out += i === 0 ? members[i]! : `,${members[i]!}`;
+    return `${out}}`;
+  }
+
+  array(except: PointerTree | undefined, depth: number): string {
+    this.at++;
+    if (this.skipSpace() === 0x5d) {
+      this.at++;
+      return "[]";
+    }
+    let out = "[";
+    for (let index = 0; ; index++) {
+      const part = except?.children.get(String(index));
+      const item = this.value(part, depth);
+      if (part?.leftOut !== true) out += out === "[" ? item : `,${item}`;
+      const code = this.skipSpace();
+      this.at++;
+      if (code === 0x5d) return `${out}]`;
+      if (code !== 0x2c) this.refuse("a comma or ] is missing", this.at - 1);
+    }
+  }
+
+  string(): string {
+    const { text } = this;
+    const from = this.at;
+    let at = from;
     let escaped = false;
     for (;;) {
       const code = text.charCodeAt(++at);
@@ -71,148 +176,75 @@ function createWriter(text: string, start: number): { document(except: PointerTr
         escaped = true;
         at++;
       } else if (!(code >= 0x20)) {
-        refuse(at >= text.length ? "the text ends inside a string" : "a control character inside a string");
+        this.refuse(
+          at >= text.length ? "the text ends inside a string" : "a control character inside a string",
+          at,
+        );
       }
     }
-    at++;
-    const raw = text.slice(from, at);
+    this.at = at + 1;
+    const raw = text.slice(from, this.at);
     if (!escaped) {
-      unescaped = raw.slice(1, -1);
+      this.unescaped = raw.slice(1, -1);
       return raw;
     }
     try {
-      unescaped = JSON.parse(raw) as string;
+      this.unescaped = JSON.parse(raw) as string;
     } catch {
-      refuse("a wrong escape inside a string", from);
+      this.refuse("a wrong escape inside a string", from);
     }
-    if (!unescaped.isWellFormed()) refuse("a lone surrogate", from);
-    return JSON.stringify(unescaped);
-  };
+    if (!this.unescaped.isWellFormed()) this.refuse("a lone surrogate", from);
+    return JSON.stringify(this.unescaped);
+  }
 
-  const digits = (): void => {
-    if (!isDigit(text.charCodeAt(at))) refuse("a digit is missing");
-    do at++;
-    while (isDigit(text.charCodeAt(at)));
-  };
-
-  const number = (): string => {
-    const from = at;
-    const negative = text.charCodeAt(at) === 0x2d;
-    if (negative) at++;
-    const whole = at;
-    if (text.charCodeAt(at) === 0x30) at++;
-    else digits();
+  number(): string {
+    const { text } = this;
+    const from = this.at;
+    const negative = text.charCodeAt(from) === 0x2d;
+    const whole = negative ? from + 1 : from;
     const leadingZero = text.charCodeAt(whole) === 0x30;
+    let at = leadingZero ? whole + 1 : this.digits(whole);
+    // Plain: already in canonical form.
     let plain = at - whole <= 21 && !(leadingZero && negative);
     if (text.charCodeAt(at) === 0x2e) {
-      at++;
-      digits();
+      at = this.digits(at + 1);
       if (leadingZero || text.charCodeAt(at - 1) === 0x30) plain = false;
     }
     const code = text.charCodeAt(at);
     if (code === 0x65 || code === 0x45) {
-      const sign = text.charCodeAt(++at);
-      if (sign === 0x2b || sign === 0x2d) at++;
-      digits();
+      const sign = text.charCodeAt(at + 1);
+      at = this.digits(sign === 0x2b || sign === 0x2d ? at + 2 : at + 1);
       plain = false;
     }
+    this.at = at;
     const token = text.slice(from, at);
-    return plain ? token : (canonicalNumber(token) ?? refuse("an exponent of more than 15 digits", from));
-  };
+    return plain
+      ? token
+      : (canonicalNumber(token) ?? this.refuse("an exponent of more than 15 digits", from));
+  }
 
-  const word = (expected: string): string => {
-    if (!text.startsWith(expected, at)) refuse("a value is missing");
-    at += expected.length;
+  /** The end of the digits, one at least, that begin at `from`. */
+  digits(from: number): number {
+    let at = from;
+    while (isDigit(this.text.charCodeAt(at))) at++;
+    return at > from ? at : this.refuse("a value or a digit is missing", from);
+  }
+
+  word(expected: string): string {
+    if (!this.text.startsWith(expected, this.at)) this.refuse("a value is missing");
+    this.at += expected.length;
     return expected;
-  };
+  }
 
-  const array = (except: PointerTree | undefined, depth: number): string => {
-    at++;
-    let out = "[";
-    if (skipSpace() === 0x5d) {
-      at++;
-      return "[]";
-    }
-    for (let index = 0; ; index++) {
-      const part = except?.children.get(String(index));
-      const item = value(part, depth);
-      if (part?.leftOut !== true) out += out === "[" ? item : `,${item}`;
-      const code = skipSpace();
-      at++;
-      if (code === 0x5d) return `${out}]`;
-      if (code !== 0x2c) refuse("a comma or ] is missing", at - 1);
-    }
-  };
+  /** The code of the next character that is no white space; NaN at the end. */
+  skipSpace(): number {
+    let code = this.text.charCodeAt(this.at);
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09)
+      code = this.text.charCodeAt(++this.at);
+    return code;
+  }
 
-  const object = (except: PointerTree | undefined, depth: number): string => {
-    const from = at++;
-    if (skipSpace() === 0x7d) {
-      at++;
-      return "{}";
-    }
-    const members: Member[] = [];
-    const left: string[] = [];
-    let sorted = true;
-    let previous: string | undefined;
-    for (;;) {
-      if (skipSpace() !== 0x22) refuse("a key is missing");
-      const keyText = string();
-      const key = unescaped;
-      if (skipSpace() !== 0x3a) refuse("a colon is missing");
-      at++;
-      const part = except?.children.get(key);
-      const member = value(part, depth);
-      if (part?.leftOut === true) {
-        // At most as many as there are pointers, unless a key is there twice.
-        if (left.includes(key)) refuse("a key is there twice", from);
-        left.push(key);
-      } else {
-        if (previous !== undefined && previous >= key) sorted = false;
-        previous = key;
-        members.push({ key, text: `${keyText}:${member}` });
-      }
-      const code = skipSpace();
-      at++;
-      if (code === 0x7d) break;
-      if (code !== 0x2c) refuse("a comma or } is missing", at - 1);
-    }
-    if (!sorted) members.sort(byKey);
-    let out = "{";
-    for (let i = 0; i < members.length; i++) {
-      const member = members[i]!;
-      if (!sorted && i > 0 && members[i - 1]!.key === member.key) refuse("a key is there twice", from);
-      out += i === 0 ? member.text : `,${member.text}`;
-    }
-    return `${out}}`;
-  };
-
-  const value = (except: PointerTree | undefined, depth: number): string => {
-    const code = skipSpace();
-    switch (code) {
-      case 0x22:
-        return string();
-      case 0x7b:
-        return depth < maxJsonDepth ? object(except, depth + 1) : refuse(`nesting over ${maxJsonDepth}`);
-      case 0x5b:
-        return depth < maxJsonDepth ? array(except, depth + 1) : refuse(`nesting over ${maxJsonDepth}`);
-      case 0x74:
-        return word("true");
-      case 0x66:
-        return word("false");
-      case 0x6e:
-        return word("null");
-      default:
-        return number();
-    }
-  };
-
-  return {
-    document(except) {
-      if (!text.isWellFormed()) refuse("a lone surrogate");
-      const out = value(except, 0);
-      skipSpace();
-      if (at < text.length) refuse("text after the document's end");
-      return out;
-    },
-  };
+  refuse(reason: string, at = this.at): never {
+    throw new Refusal(reason, at);
+  }
 }

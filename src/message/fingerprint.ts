@@ -29,6 +29,7 @@ export function computeFingerprint(mode: FingerprintMode, payload: Uint8Array | 
   if (parsed.by === "bytes") return { mode, digest: hash("sha256", payload, "hex") };
   const text = typeof payload === "string" ? payload : decodeUtf8(payload);
   const canonical = text === undefined ? undefined : canonicalJson(text, parsed.except);
-  if (canonical?.ok === true) return { mode, digest: hash("sha256", canonical.text, "hex") };
+  // Through a Buffer: hashing a text that was put together of many pieces takes twice as long.
+  if (canonical?.ok === true) return { mode, digest: hash("sha256", Buffer.from(canonical.text), "hex") };
   return { mode, digest: createHash("sha256").update(notCanonical).update(payload).digest("hex") };
 }
