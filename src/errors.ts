@@ -4,34 +4,89 @@
  */
 export const errorCatalogue = {
   "invalid-option": { retryable: false, meaning: "An option given at construction breaks its rule." },
-  "invalid-handler": { retryable: false, meaning: "A handler returned something that is no outcome word and no statement." },
-  "not-a-transaction": { retryable: false, meaning: "processInTransaction was given something that is no open transaction." },
+  "invalid-handler": {
+    retryable: false,
+    meaning: "A handler returned something that is no outcome word and no statement.",
+  },
+  "not-a-transaction": {
+    retryable: false,
+    meaning: "processInTransaction was given something that is no open transaction.",
+  },
   "transaction-sealed": { retryable: false, meaning: "A tx was used after its handler had settled." },
-  "floating-query": { retryable: true, meaning: "A handler settled while a statement of its own was still running; nothing was committed." },
-  "swallowed-error": { retryable: true, meaning: "A handler caught the error of a statement; the transaction was already aborted and nothing was committed." },
-  "unexpected-row-count": { retryable: true, meaning: "A statement changed another number of rows than it said it would; nothing was committed." },
-  "commit-refused": { retryable: true, meaning: "The server answered COMMIT with ROLLBACK; nothing was committed." },
-  "commit-unknown": { retryable: true, meaning: "The connection ended before COMMIT was answered; the inbox row will tell the redelivery." },
-  "connection-lost": { retryable: true, meaning: "The connection ended inside the transaction; nothing was committed." },
+  "floating-query": {
+    retryable: true,
+    meaning: "A handler settled while a statement of its own was still running; nothing was committed.",
+  },
+  "swallowed-error": {
+    retryable: true,
+    meaning:
+      "A handler caught the error of a statement; the transaction was already aborted and nothing was committed.",
+  },
+  "unexpected-row-count": {
+    retryable: true,
+    meaning: "A statement changed another number of rows than it said it would; nothing was committed.",
+  },
+  "commit-refused": {
+    retryable: true,
+    meaning: "The server answered COMMIT with ROLLBACK; nothing was committed.",
+  },
+  "commit-unknown": {
+    retryable: true,
+    meaning: "The connection ended before COMMIT was answered; the inbox row will tell the redelivery.",
+  },
+  "connection-lost": {
+    retryable: true,
+    meaning: "The connection ended inside the transaction; nothing was committed.",
+  },
   "store-unavailable": { retryable: true, meaning: "No connection to the database could be had in time." },
-  "busy": { retryable: true, meaning: "Another transaction holds the claim of this message." },
-  "transaction-conflict": { retryable: true, meaning: "Serialization failures or deadlocks outlasted the retries." },
+  busy: { retryable: true, meaning: "Another transaction holds the claim of this message." },
+  "transaction-conflict": {
+    retryable: true,
+    meaning: "Serialization failures or deadlocks outlasted the retries.",
+  },
   "schema-missing": { retryable: false, meaning: "The inbox schema is not there. Run: inbox migrate." },
-  "schema-outdated": { retryable: false, meaning: "The inbox schema is older than this release. Run: inbox migrate." },
-  "schema-newer": { retryable: false, meaning: "The inbox schema is newer than this release. Update transactional-inbox." },
+  "schema-outdated": {
+    retryable: false,
+    meaning: "The inbox schema is older than this release. Run: inbox migrate.",
+  },
+  "schema-newer": {
+    retryable: false,
+    meaning: "The inbox schema is newer than this release. Update transactional-inbox.",
+  },
   "handler-failed": { retryable: true, meaning: "The handler threw; its work was rolled back." },
-  "handler-rejected": { retryable: false, meaning: "The handler said the message can never be handled (PermanentError, or quarantine(reason))." },
+  "handler-timeout": {
+    retryable: true,
+    meaning: "The handler took longer than handlerTimeoutMs; its work was rolled back.",
+  },
+  "handler-deferred": { retryable: true, meaning: "The handler asked to be run again later (retryIn)." },
+  interrupted: {
+    retryable: true,
+    meaning: "The process was stopping; the work was rolled back and does not count as an attempt.",
+  },
+  "handler-rejected": {
+    retryable: false,
+    meaning: "The handler said the message can never be handled (PermanentError, or quarantine(reason)).",
+  },
   "attempts-exhausted": { retryable: false, meaning: "The message failed as often as allowed." },
-  "crashed": { retryable: false, meaning: "The message ended the process that handled it as often as allowed." },
+  crashed: {
+    retryable: false,
+    meaning: "The message ended the process that handled it as often as allowed.",
+  },
   "payload-conflict": { retryable: false, meaning: "The identity was seen before with another payload." },
   "invalid-payload": { retryable: false, meaning: "The payload does not fit the consumer's schema." },
   "no-identity": { retryable: false, meaning: "The message carries no id, or no producer." },
-  "invalid-identity": { retryable: false, meaning: "The id, producer or tenant is no text, or holds a NUL or a lone surrogate." },
+  "invalid-identity": {
+    retryable: false,
+    meaning: "The id, producer or tenant is no text, or holds a NUL or a lone surrogate.",
+  },
   "identity-too-long": { retryable: false, meaning: "The id, producer or tenant is over its length limit." },
-  "malformed": { retryable: false, meaning: "The delivery could not be read in the format it should have." },
+  malformed: { retryable: false, meaning: "The delivery could not be read in the format it should have." },
   "too-large": { retryable: false, meaning: "The payload is over the limit of the source." },
   "unsafe-xml": { retryable: false, meaning: "The document has a DOCTYPE, which its protocol forbids." },
-  "missing-package": { retryable: false, meaning: "An optional package that was asked for is not installed; the text names the install command." },
+  "missing-package": {
+    retryable: false,
+    meaning: "An optional package that was asked for is not installed; the text names the install command.",
+  },
   "local-postgres": { retryable: false, meaning: "The local PostgreSQL could not be started or stopped." },
   "source-failed": { retryable: true, meaning: "The source ended with an error." },
 } as const satisfies Record<string, { retryable: boolean; meaning: string }>;

@@ -1,3 +1,32 @@
 // The public surface.
 export { InboxError, PermanentError, errorCatalogue } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
+export { createMessage, receiveMessage } from "./message/create-message.ts";
+export { isRejected } from "./message/message.ts";
+export type {
+  Identity,
+  Message,
+  MessageInput,
+  Received,
+  RejectedMessage,
+  RejectionCode,
+} from "./message/message.ts";
+export type { FingerprintOptions } from "./message/fingerprint-mode.ts";
+export { createInbox } from "./inbox/create-inbox.ts";
+export type { Given, Inbox } from "./inbox/create-inbox.ts";
+export { batch, quarantine, retryIn } from "./inbox/handler.ts";
+export type { BatchHandler, Handler, HandlerContext, HandlerTx, MessageHandler } from "./inbox/handler.ts";
+export type { ErrorClass, ErrorClassifier } from "./inbox/classify-error.ts";
+export type { InboxOptions } from "./inbox/options.ts";
+export type { Outcome, Processed } from "./inbox/outcome.ts";
+export type { JoinedResult } from "./inbox/process-in-transaction.ts";
+export type { Run, RunOptions, RunStats } from "./inbox/run.ts";
+export { sql, statement } from "./store/statement.ts";
+export type { BuiltStatement, QueryResult, Statement, Tx } from "./store/statement.ts";
+export type { IsolationLevel, Store } from "./store/store.ts";
+export type { QuarantineEntry, QuarantineFilter, QuarantineRow } from "./store/quarantine-entry.ts";
+export { postgres } from "./store/postgres/postgres.ts";
+export type { PostgresOptions } from "./store/postgres/postgres.ts";
+export { migrate, printMigrations } from "./store/postgres/migrate.ts";
+export type { MigrateOptions, MigrateResult } from "./store/postgres/migrate.ts";
+export type { Delivery, Intake, Settlement, Source } from "./sources/source.ts";

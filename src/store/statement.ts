@@ -20,3 +20,37 @@ export interface Tx {
     values?: readonly unknown[],
   ): Promise<Pick<QueryResult<Row>, "rows" | "rowCount">>;
 }
+
+/** A statement that a handler may return instead of running it. Made by `sql` or `statement`. */
+export class BuiltStatement implements Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+  readonly expectRows: number | undefined;
+
+  constructor(text: string, values: readonly unknown[], expectRows?: number) {
+    this.text = text;
+    this.values = values;
+    this.expectRows = expectRows;
+  }
+
+  /** The same statement, which fails the message unless it changes exactly this many rows. */
+  expecting(rows: number): BuiltStatement {
+    return new BuiltStatement(this.text, this.values, rows);
+  }
+}
+
+/** A statement from text with `$1`, `$2`, … and its values. */
+export const statement = (text: string, values: readonly unknown[] = []): BuiltStatement =>
+  new BuiltStatement(text, values);
+
+const texts = new WeakMap<TemplateStringsArray, string>();
+
+/** A statement from a template: each `${value}` becomes a parameter, never text. */
+export function sql(parts: TemplateStringsArray, ...values: readonly unknown[]): BuiltStatement {
+  let text = texts.get(parts);
+  if (text === undefined) {
+    text = parts.reduce((before, part, i) => `${before}$${i}${part}`);
+    texts.set(parts, text);
+  }
+  return new BuiltStatement(text, values);
+}

@@ -1,5 +1,6 @@
 import { InboxError } from "../../errors.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
+import { driverFor } from "./drivers/detect.ts";
 import { currentVersion, migrations } from "./migrations/all.ts";
 import { quoteSchema } from "./schema-name.ts";
 
@@ -59,6 +60,10 @@ export async function migrateSchema(driver: Driver, options: MigrateOptions = {}
     connection.release();
   }
 }
+
+/** `migrateSchema` over your own pool: a `pg` Pool or a `postgres` client. */
+export const migrate = (pool: unknown, options: MigrateOptions = {}): Promise<MigrateResult> =>
+  migrateSchema(driverFor(pool), options);
 
 /** The whole schema as one SQL script, for people with a migration tool of their own. */
 export function printMigrations(options: Pick<MigrateOptions, "schema"> = {}): string {

@@ -1,0 +1,135 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { receiveMessage } from "../message/create-message.ts";
+import { fingerprintMode } from "../message/fingerprint-mode.ts";
+import { createIdentityDigest } from "../message/identity.ts";
+import { isRejected, type Message, type MessageInput, type Received } from "../message/message.ts";
+import { telemetry } from "../telemetry/channels.ts";
+import type { ConsumerName } from "../store/store.ts";
+import type { Source } from "../sources/source.ts";
+import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
+import { createInFlight } from "./in-flight.ts";
+import type { Item } from "./item.ts";
+import { workLane } from "./lane-attempt.ts";
+import type { LaneContext } from "./lane-context.ts";
+import { createLanes } from "./lanes.ts";
+import { settingsFrom, type InboxOptions } from "./options.ts";
+import type { Processed } from "./outcome.ts";
+import { createPace } from "./pace.ts";
+import { processInTransaction, type JoinedResult } from "./process-in-transaction.ts";
+import { quarantineReceived } from "./quarantine-received.ts";
+import { runSource, type Run, type RunOptions } from "./run.ts";
+
+/** Takes a message in: `begin` is called when it shall be worked on, `done` once, with its outcome. */
+export type Enter = (
+  message: Message,
+  handler: Handler,
+  redelivered: boolean,
+  begin: (item: Item) => void,
+  done: (processed: Processed) => void,
+) => void;
+
+/** What the consumer's schema makes of a payload; `unknown` without one. */
+type DataOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : unknown;
+
+/** A message as it may be given: as parts, or as `createMessage` or a source made it. */
+export type Given = MessageInput | Received;
+
+export interface Inbox<Data = unknown> {
+  readonly consumer: string;
+  /**
+   * Claims the message, runs the handler and commits, in one transaction of its own. Never rejects for what a message
+   * or a handler does: read `outcome`, and acknowledge only if `settle` is `"ack"`.
+   */
+  process<Result = undefined>(
+    message: Given,
+    handler: MessageHandler<Data, Result>,
+  ): Promise<Processed<Result>>;
+  /**
+   * Claims the message inside a transaction that is yours, and runs `work` only if it is new. You commit; acknowledge
+   * after that. Rejects with `not-a-transaction` for a pool or a client without an open transaction, with `busy` if
+   * another transaction holds the claim, and with whatever `work` throws: then roll back.
+   */
+  processInTransaction<Result>(
+    tx: unknown,
+    message: Given,
+    work: (message: Message<Data>) => Promise<Result> | Result,
+  ): Promise<JoinedResult<Result>>;
+  /** Many messages, in lanes by key. The outcomes come in the order of the messages. Never rejects for a message. */
+  processBatch<Result = undefined>(
+    messages: readonly Given[],
+    handler: MessageHandler<Data, Result> | BatchHandler<Data>,
+  ): Promise<Processed<Result>[]>;
+  /** Takes messages from a source until it ends or the run is stopped. */
+  run(source: Source, handler: MessageHandler<Data> | BatchHandler<Data>, options?: RunOptions): Run;
+}
+
+/**
+ * An inbox for one consumer. Throws `invalid-option` for options that break their rules. Opens nothing by itself.
+ */
+export function createInbox<Schema extends StandardSchemaV1 | undefined = undefined>(
+  options: InboxOptions<Schema>,
+): Inbox<DataOf<Schema>> {
+  const settings = settingsFrom(options);
+  const mode = fingerprintMode(options.fingerprint ?? { by: "bytes" });
+  const digestOf = createIdentityDigest(options.consumer);
+  const name: ConsumerName = { consumer: options.consumer, handlerVersion: options.handlerVersion ?? "1" };
+  const inFlight = createInFlight();
+  const pace = createPace(settings);
+  const context: LaneContext = {
+    ...{ store: options.store, name, settings, payloadSchema: options.payloadSchema, pace },
+    ...{ signal: undefined, waitForStore: undefined },
+  };
+  const lanes = createLanes(settings.lanes, pace, (items) => workLane(context, items));
+
+  const received = (given: Given): Received =>
+    "rejected" in given || "bytes" in given ? given : receiveMessage(given);
+
+  /** Makes an item and begins it, unless this process is working on its identity: then it follows that one. */
+  const enter: Enter = (message, handler, redelivered, begin, done) => {
+    let leads = false;
+    const item: Item = {
+      ...{ message, handler, redelivered, conflicts: 0, processed: undefined },
+      digest: digestOf(message),
+      tenant: message.tenant,
+      producer: message.producer,
+      id: message.id,
+      fingerprint: message.fingerprint(mode),
+      onSettled(processed) {
+        announce(name, message, processed);
+        done(processed);
+        if (leads) inFlight.leave(item, processed);
+      },
+    };
+    const start = (): void => {
+      leads = inFlight.enter(item, start);
+      if (leads) begin(item);
+    };
+    start();
+  };
+
+  const one = (given: Given, handler: Handler, begin: (item: Item) => void): Promise<Processed> =>
+    new Promise((resolve) => {
+      const message = received(given);
+      if (isRejected(message)) void quarantineReceived(context, message).then(resolve);
+      else enter(message, handler, false, begin, resolve);
+    });
+
+  return {
+    consumer: options.consumer,
+    process: (given, handler) =>
+      one(given, handler as Handler, (item) => void workLane(context, [item])) as Promise<Processed<never>>,
+    processInTransaction: (tx, given, work) =>
+      processInTransaction(context, mode, digestOf, tx, received(given), work as (message: Message) => never),
+    processBatch: (messages, handler) =>
+      Promise.all(
+        messages.map((given) => one(given, handler as Handler, (item) => lanes.submit(item))),
+      ) as Promise<Processed<never>[]>,
+    run: (source, handler, runOptions = {}) =>
+      runSource({ context, enter, source, handler: handler as Handler, options: runOptions }),
+  };
+}
+
+function announce(name: ConsumerName, message: Message, { outcome, error }: Processed): void {
+  if (telemetry.outcome.hasSubscribers)
+    telemetry.outcome.publish({ consumer: name.consumer, message, outcome, error });
+}

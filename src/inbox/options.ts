@@ -1,0 +1,143 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { InboxError } from "../errors.ts";
+import type { FingerprintOptions } from "../message/fingerprint-mode.ts";
+import { maxConsumerBytes } from "../message/limits.ts";
+import type { IsolationLevel, Store } from "../store/store.ts";
+import type { ErrorClassifier } from "./classify-error.ts";
+
+export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = undefined> {
+  readonly store: Store;
+  /** Who consumes, 1 to 128 bytes: part of every identity's key. Chosen by you and never changed by a refactoring. */
+  readonly consumer: string;
+  /** Written beside what this handler applied. Raise it when the handler's meaning changes. Default `"1"`. */
+  readonly handlerVersion?: string | undefined;
+  /** A Standard Schema (Zod, Valibot, ArkType, …) for the payload's JSON; `message.data` is what it makes of it. */
+  readonly payloadSchema?: Schema;
+  /** How two payloads of one identity are compared. Default `{ by: "bytes" }`. */
+  readonly fingerprint?: FingerprintOptions | undefined;
+  /** Transactions side by side in `processBatch` and `run`. Fewer than the pool's connections. Default 4, or what the pool leaves. */
+  readonly lanes?: number | undefined;
+  /** Most messages in one transaction. Default 500. */
+  readonly maxBatch?: number | undefined;
+  /** How long a transaction of many messages may last, in milliseconds. A lane claims only what fits. Default 250. */
+  readonly maxTransactionMs?: number | undefined;
+  /** How long one handler may take, in milliseconds. Default 30,000. */
+  readonly handlerTimeoutMs?: number | undefined;
+  /** How long to wait for a claim of the same message by another process before answering `busy`, in milliseconds. Default 100. */
+  readonly claimLockTimeoutMs?: number | undefined;
+  /** How long to wait for a connection, in milliseconds. Default 5,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** Failed attempts after which a message goes to quarantine. Default 5. */
+  readonly maxAttempts?: number | undefined;
+  /** Unclean deaths of the process during one message after which it goes to quarantine. Default 2. */
+  readonly maxCrashes?: number | undefined;
+  /** Wait after the first failed attempt, in milliseconds; doubles with each one more. Default 1,000. */
+  readonly retryDelayMs?: number | undefined;
+  /** Longest wait between two attempts, in milliseconds. Default 300,000. */
+  readonly maxRetryDelayMs?: number | undefined;
+  /** Serialization failures and deadlocks of one message before it is answered `busy`. They never count as attempts. Default 10. */
+  readonly maxConflicts?: number | undefined;
+  /** Default `read committed`. The others work by retry. */
+  readonly isolation?: IsolationLevel | undefined;
+  /** Your own reading of an error, before the built-in one. */
+  readonly classifyError?: ErrorClassifier | undefined;
+  /** A number from 0 to 1, for jitter. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** The options with every default filled in. */
+export interface InboxSettings {
+  readonly lanes: number;
+  readonly maxBatch: number;
+  readonly maxTransactionMs: number;
+  readonly handlerTimeoutMs: number;
+  readonly claimLockTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly maxAttempts: number;
+  readonly maxCrashes: number;
+  readonly retryDelayMs: number;
+  readonly maxRetryDelayMs: number;
+  readonly maxConflicts: number;
+  readonly isolation: IsolationLevel;
+  readonly classifyError: ErrorClassifier | undefined;
+  readonly random: () => number;
+}
+
+const isolationLevels: readonly string[] = ["read committed", "repeatable read", "serializable"];
+
+/** Checks every option; throws `invalid-option` with field, rule and value. */
+export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>): InboxSettings {
+  if (typeof options.store?.begin !== "function") {
+    throw new InboxError("invalid-option", "store must be a store, such as postgres(pool).");
+  }
+  checkText("consumer", options.consumer, maxConsumerBytes);
+  checkText("handlerVersion", options.handlerVersion ?? "1", 128);
+  const isolation = options.isolation ?? "read committed";
+  if (!isolationLevels.includes(isolation)) {
+    throw new InboxError(
+      "invalid-option",
+      `isolation must be one of ${isolationLevels.join(", ")}; got ${show(isolation)}.`,
+    );
+  }
+  const { maxConnections } = options.store;
+  // One connection stays free for quarantine, attempts and the worker's lease.
+  const spare = maxConnections === undefined ? undefined : Math.max(1, maxConnections - 1);
+  const lanes = whole("lanes", options.lanes, Math.min(4, spare ?? 4), 1, 256);
+  if (maxConnections !== undefined && lanes > 1 && lanes > maxConnections - 1) {
+    throw new InboxError(
+      "invalid-option",
+      `lanes: ${lanes} needs a pool of at least ${lanes + 1} connections; this one has max: ${maxConnections}. Raise the pool's max or lower lanes.`,
+    );
+  }
+  return {
+    lanes,
+    maxBatch: whole("maxBatch", options.maxBatch, 500, 1, 10_000),
+    maxTransactionMs: whole("maxTransactionMs", options.maxTransactionMs, 250, 1, 60_000),
+    handlerTimeoutMs: whole("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, 1, 86_400_000),
+    claimLockTimeoutMs: whole("claimLockTimeoutMs", options.claimLockTimeoutMs, 100, 1, 60_000),
+    connectTimeoutMs: whole("connectTimeoutMs", options.connectTimeoutMs, 5_000, 1, 600_000),
+    maxAttempts: whole("maxAttempts", options.maxAttempts, 5, 1, 1_000_000),
+    maxCrashes: whole("maxCrashes", options.maxCrashes, 2, 1, 1_000),
+    retryDelayMs: whole("retryDelayMs", options.retryDelayMs, 1_000, 0, 86_400_000),
+    maxRetryDelayMs: whole("maxRetryDelayMs", options.maxRetryDelayMs, 300_000, 0, 604_800_000),
+    maxConflicts: whole("maxConflicts", options.maxConflicts, 10, 0, 1_000),
+    isolation,
+    classifyError: options.classifyError,
+    random: options.random ?? Math.random,
+  };
+}
+
+function whole(
+  field: string,
+  value: number | undefined,
+  fallback: number,
+  least: number,
+  most: number,
+): number {
+  const number = value ?? fallback;
+  if (!Number.isInteger(number) || number < least || number > most) {
+    throw new InboxError(
+      "invalid-option",
+      `${field} must be a whole number from ${least} to ${most}; got ${show(number)}.`,
+    );
+  }
+  return number;
+}
+
+function checkText(field: string, value: unknown, maxBytes: number): void {
+  const fits =
+    typeof value === "string" &&
+    value !== "" &&
+    value.isWellFormed() &&
+    !value.includes("\0") &&
+    Buffer.byteLength(value) <= maxBytes;
+  if (!fits) {
+    throw new InboxError(
+      "invalid-option",
+      `${field} must be a text of 1 to ${maxBytes} bytes without NUL; got ${show(value)}.`,
+    );
+  }
+}
+
+const show = (value: unknown): string =>
+  typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value);

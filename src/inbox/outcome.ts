@@ -1,0 +1,33 @@
+/**
+ * What became of one delivery. The first four are final and acknowledged; `conflict`, `rejected` and `late` are
+ * acknowledged because the body is in quarantine; `busy` and `failed` are delivered again.
+ */
+export type Outcome =
+  "applied" | "duplicate" | "superseded" | "stored" | "conflict" | "rejected" | "late" | "busy" | "failed";
+
+/** The answer to one delivery. Processing never throws for a message: whatever happened is told here. */
+export interface Processed<Result = unknown> {
+  readonly outcome: Outcome;
+  /** What to tell the broker. `ack` only if the effect, or the body, is safely committed. */
+  readonly settle: "ack" | "retry";
+  /** With `retry`: not before this many milliseconds. */
+  readonly retryAfterMs?: number | undefined;
+  /** What the handler returned, where this very call applied the message. */
+  readonly result?: Result | undefined;
+  /** Why it is `rejected`, `conflict`, `busy` or `failed`. */
+  readonly error?: Error | undefined;
+  /** Failed attempts that count so far, where this one failed. */
+  readonly attempts?: number | undefined;
+}
+
+export const acknowledged: Readonly<Record<Outcome, boolean>> = {
+  applied: true,
+  duplicate: true,
+  superseded: true,
+  stored: true,
+  conflict: true,
+  rejected: true,
+  late: true,
+  busy: false,
+  failed: false,
+};

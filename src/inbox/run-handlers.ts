@@ -1,0 +1,175 @@
+import { InboxError } from "../errors.ts";
+import { validateData } from "../message/schema.ts";
+import { withData } from "../message/create-message.ts";
+import type { Message } from "../message/message.ts";
+import type { LaneTransaction } from "../store/store.ts";
+import type { BuiltStatement, QueryResult } from "../store/statement.ts";
+import { Quarantine, RetryIn, statementsOf, type BatchHandler, type MessageHandler } from "./handler.ts";
+import type { Interrupt } from "./interrupt.ts";
+import type { Item } from "./item.ts";
+import type { LaneContext } from "./lane-context.ts";
+import { SealedTx } from "./sealed-tx.ts";
+
+/**
+ * How the handlers of one transaction ended. `blamed`: the transaction cannot commit, and `index` is the message to
+ * set aside; `undefined` where it cannot be told (set-based). `failure` is what was thrown, or a word.
+ */
+export type Work =
+  | {
+      readonly kind: "done";
+      /** Results by position; shorter than the messages if time was over and the rest was not run. */
+      readonly results: readonly unknown[];
+      readonly statements: readonly SentStatement[];
+    }
+  | {
+      readonly kind: "blamed";
+      readonly index: number | undefined;
+      readonly failure: unknown;
+      /** Statements sent before: one of them may be what really failed. */
+      readonly earlier: readonly SentStatement[];
+    };
+
+/** A returned statement on its way; its answer may still be out. */
+export interface SentStatement {
+  readonly index: number;
+  readonly statement: BuiltStatement;
+  readonly answer: Promise<QueryResult>;
+}
+
+/** What the payloads of these messages are to their consumer's schema. */
+export interface Readable {
+  readonly items: Item[];
+  readonly messages: Message[];
+  readonly unreadable: (readonly [Item, InboxError])[];
+}
+
+/** Reads the payloads with the consumer's schema, before any handler runs. */
+export async function readPayloads(context: LaneContext, items: readonly Item[]): Promise<Readable> {
+  const schema = context.payloadSchema;
+  if (schema === undefined)
+    return { items: [...items], messages: items.map((item) => item.message), unreadable: [] };
+  const readable: Readable = { items: [], messages: [], unreadable: [] };
+  for (const item of items) {
+    const pending = validateData(schema, item.message);
+    const validation = "then" in pending ? await pending : pending;
+    if (validation.ok) {
+      readable.items.push(item);
+      readable.messages.push(withData(item.message, validation.data));
+    } else readable.unreadable.push([item, validation.error]);
+  }
+  return readable;
+}
+
+/**
+ * Runs the handlers one after another: two that read, compute and write in one transaction at the same time would lose
+ * an update, and no isolation level sees it. Returned statements are sent at once and in order, without waiting.
+ */
+export async function runHandlers(
+  context: LaneContext,
+  tx: LaneTransaction,
+  { items, messages }: Readable,
+  interrupt: Interrupt,
+): Promise<Work> {
+  const { handler } = items[0] as Item;
+  if (typeof handler !== "function") return runBatch(handler, tx, messages, interrupt);
+  const started = performance.now();
+  const results: unknown[] = [];
+  const statements: SentStatement[] = [];
+  for (let index = 0; index < items.length; index++) {
+    // A lane does not hold a transaction for longer than it said, even if handlers turn slow from one to the next.
+    if (index > 0 && index % 8 === 0 && performance.now() - started > context.settings.maxTransactionMs)
+      break;
+    const sealed = new SealedTx(tx);
+    const answer = await runOne(
+      (items[index] as Item).handler as MessageHandler,
+      messages[index] as Message,
+      sealed,
+      interrupt,
+    );
+    if (answer.failure !== undefined)
+      return { kind: "blamed", index, failure: answer.failure, earlier: statements };
+    const returned = statementsOf(answer.value);
+    if (returned === undefined) {
+      if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
+        return { kind: "blamed", index, failure: swallowed(sealed), earlier: statements };
+      }
+      results.push(answer.value);
+      continue;
+    }
+    for (const statement of returned) {
+      const sent = tx.query(statement);
+      sent.catch(ignore);
+      statements.push({ index, statement, answer: sent });
+    }
+    results.push(undefined);
+  }
+  return { kind: "done", results, statements };
+}
+
+async function runBatch(
+  handler: BatchHandler,
+  tx: LaneTransaction,
+  messages: readonly Message[],
+  interrupt: Interrupt,
+): Promise<Work> {
+  const sealed = new SealedTx(tx);
+  const answer = await runOne(
+    (list: unknown, context) => handler.handleBatch(list as Message[], context),
+    messages,
+    sealed,
+    interrupt,
+  );
+  const index = messages.length === 1 ? 0 : undefined;
+  if (answer.failure !== undefined) return { kind: "blamed", index, failure: answer.failure, earlier: [] };
+  if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
+    return { kind: "blamed", index, failure: swallowed(sealed), earlier: [] };
+  }
+  const statements = (statementsOf(answer.value) ?? []).map((statement) => {
+    const sent = tx.query(statement);
+    sent.catch(ignore);
+    return { index: 0, statement, answer: sent };
+  });
+  return { kind: "done", results: messages.map(() => undefined), statements };
+}
+
+interface Answer {
+  readonly value?: unknown;
+  /** What was thrown, or a word that says the work shall not commit. */
+  readonly failure?: unknown;
+}
+
+/** Runs one handler to its end and seals its tx. */
+async function runOne<Subject>(
+  handler: (subject: Subject, context: { tx: SealedTx; signal: AbortSignal }) => unknown,
+  subject: Subject,
+  sealed: SealedTx,
+  interrupt: Interrupt,
+): Promise<Answer> {
+  let value: unknown;
+  try {
+    value = handler(subject, { tx: sealed, signal: interrupt.signal });
+    if (isThenable(value)) value = await interrupt.race(value);
+  } catch (thrown) {
+    sealed.seal();
+    return { failure: thrown ?? new Error("The handler threw nothing at all.") };
+  }
+  const running = sealed.seal();
+  if (value instanceof RetryIn || value instanceof Quarantine) return { failure: value };
+  if (running > 0) {
+    const text = `The handler settled while ${running} of its statements were still running. Await every query.`;
+    return { failure: new InboxError("floating-query", text) };
+  }
+  return { value };
+}
+
+const swallowed = (sealed: SealedTx): InboxError =>
+  new InboxError(
+    "swallowed-error",
+    "The handler caught the error of a statement, but the transaction was aborted by it. Use a savepoint, or let it throw.",
+    { cause: sealed.failed },
+  );
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+
+const ignore = (): void => undefined;

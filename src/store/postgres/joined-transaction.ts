@@ -1,0 +1,58 @@
+import { InboxError } from "../../errors.ts";
+import type { ConsumerName, JoinedTransaction } from "../store.ts";
+import type { QueryResult } from "../statement.ts";
+import type { UserTransaction } from "./drivers/user-transaction.ts";
+import { claimsNotIn, readSeen } from "./lane-transaction.ts";
+import { claimStatement } from "./sql/claim.ts";
+import type { PostgresSql } from "./sql/all.ts";
+
+/**
+ * The claim inside a transaction somebody else opened. That it is one is proved, not believed: two statements have the
+ * same transaction_timestamp() only inside one transaction, so a pool, or a client outside a transaction, is refused
+ * before anything is written.
+ */
+export function joinedTransaction(
+  tx: UserTransaction,
+  sql: PostgresSql,
+  name: ConsumerName,
+  claimLockTimeoutMs: number,
+): JoinedTransaction {
+  const query = async <Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<Row>> => ({
+    command: "",
+    ...(await tx.query<Row>(text, values)),
+  });
+  const now = async (): Promise<string> => {
+    const { rows } = await query<{ now: string }>("select transaction_timestamp()::text as now");
+    return rows[0]?.now ?? "";
+  };
+
+  return {
+    async prove() {
+      const status = tx.status?.() ?? "unknown";
+      if (status === "idle") throw notATransaction("The connection has no transaction open.");
+      if (status === "failed")
+        throw notATransaction("The transaction is already aborted by an earlier error.");
+      if (status === "lost") throw notATransaction("The connection is lost.");
+      if (status === "open") return;
+      const first = await now();
+      if (first === "" || first !== (await now())) {
+        throw notATransaction("Two statements ran in two transactions.");
+      }
+    },
+    async claim(claims) {
+      const { rows } = await query<{ lock_timeout: string }>("show lock_timeout");
+      await query(`set local lock_timeout = ${claimLockTimeoutMs}`);
+      const { text, values } = claimStatement(sql.claim, name, claims);
+      const claimed = await query<{ digest: string }>(text, values);
+      await query(`set local lock_timeout = '${rows[0]?.lock_timeout ?? "0"}'`);
+      return claimsNotIn(claimed, claims);
+    },
+    readSeen: (claims) => readSeen({ query }, sql, claims),
+  };
+}
+
+const notATransaction = (why: string): InboxError =>
+  new InboxError(
+    "not-a-transaction",
+    `processInTransaction needs an open transaction. ${why} Give it the client on which you ran BEGIN, not a pool.`,
+  );

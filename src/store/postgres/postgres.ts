@@ -1,0 +1,125 @@
+import { InboxError } from "../../errors.ts";
+import type { Store } from "../store.ts";
+import type { DriverConnection } from "./driver.ts";
+import { driverFor } from "./drivers/detect.ts";
+import { userTransaction } from "./drivers/user-transaction.ts";
+import { joinedTransaction } from "./joined-transaction.ts";
+import { laneTransaction } from "./lane-transaction.ts";
+import { checkSchema } from "./migrate.ts";
+import { insertQuarantine, listQuarantine, showQuarantine } from "./quarantine.ts";
+import { safeText } from "./safe-text.ts";
+import { quoteSchema } from "./schema-name.ts";
+import { postgresSql } from "./sql/all.ts";
+
+export interface PostgresOptions {
+  /** The schema that holds the inbox's tables, as given to `inbox migrate`. Default `inbox`. */
+  readonly schema?: string | undefined;
+  /** How long the store's own small statements wait for a connection, in milliseconds. Default 5,000. */
+  readonly connectTimeoutMs?: number | undefined;
+}
+
+/**
+ * The inbox's tables in PostgreSQL 14 or later, through your own pool: a `pg` Pool (best with `pipeline: true`) or a
+ * `postgres` client. The schema is checked on first use; a wrong version rejects with `schema-missing`,
+ * `schema-outdated` or `schema-newer`. Throws `invalid-option` for anything that is neither.
+ */
+export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
+  const driver = driverFor(pool);
+  const schemaName = options.schema ?? "inbox";
+  const sql = postgresSql(quoteSchema(schemaName));
+  const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
+  let checked = false;
+
+  async function connect(timeoutMs: number): Promise<DriverConnection> {
+    const connection = await driver.connect(timeoutMs);
+    if (checked) return connection;
+    try {
+      await checkSchema(connection, schemaName);
+      checked = true;
+      return connection;
+    } catch (error) {
+      connection.release();
+      throw error;
+    }
+  }
+
+  /** One statement, or one small transaction, on a connection of its own. */
+  async function withConnection<T>(use: (connection: DriverConnection) => Promise<T>): Promise<T> {
+    const connection = await connect(connectTimeoutMs);
+    try {
+      const result = await use(connection);
+      connection.release();
+      return result;
+    } catch (error) {
+      connection.discard();
+      throw error;
+    }
+  }
+
+  const run = (text: string, values: readonly unknown[]): Promise<void> =>
+    withConnection(async (connection) => void (await connection.query(text, values)));
+
+  return {
+    maxConnections: driver.maxConnections,
+    async begin(name, begin) {
+      return laneTransaction(await connect(begin.connectTimeoutMs), sql, name, begin);
+    },
+    join: (name, tx, claimLockTimeoutMs) =>
+      joinedTransaction(userTransaction(tx), sql, name, claimLockTimeoutMs),
+
+    recordAttempt: (name, attempt) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ attempts: number }>(sql.recordAttempt, [
+          attempt.digest,
+          name.consumer,
+          attempt.tenant,
+          attempt.producer,
+          attempt.id,
+          attempt.code,
+          safeText(attempt.error, 16_384),
+          name.handlerVersion,
+        ]);
+        if (rows[0] === undefined) throw new InboxError("store-unavailable", "The attempt was not counted.");
+        return { attempts: rows[0].attempts };
+      }),
+
+    quarantine: (name, entry) =>
+      withConnection((connection) => insertQuarantine(connection, sql, name, entry)),
+    listQuarantine: (filter) => withConnection((connection) => listQuarantine(connection, sql, filter)),
+    showQuarantine: (id) => withConnection((connection) => showQuarantine(connection, sql, id)),
+
+    workers: {
+      open: (consumer, workerId, leaseMs) => run(sql.openWorker, [workerId, consumer, leaseMs]),
+      heartbeat: (consumer, workerId, leaseMs) =>
+        withConnection(async (connection) => {
+          const { rows } = await connection.query<{ died: number }>(sql.heartbeat, [
+            workerId,
+            consumer,
+            leaseMs,
+          ]);
+          return { died: rows[0]?.died ?? 0 };
+        }),
+      close: (workerId) => run(sql.closeWorker, [workerId]),
+      markStarted: (workerId, digest) =>
+        withConnection(async (connection) => {
+          const { rows } = await connection.query<{ crashes: number; running: number }>(sql.markStarted, [
+            workerId,
+            digest,
+          ]);
+          return { crashes: rows[0]?.crashes ?? 0, running: rows[0]?.running ?? 0 };
+        }),
+      clearStarted: (workerId, digest, all) => run(sql.clearStarted, [workerId, digest, all]),
+    },
+
+    cursors: {
+      load: (consumer, source) =>
+        withConnection(async (connection) => {
+          const { rows } = await connection.query<{ position: string }>(sql.loadCursor, [consumer, source]);
+          return rows[0]?.position;
+        }),
+      save: (consumer, source, position) => run(sql.saveCursor, [consumer, source, position]),
+    },
+
+    ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
+  };
+}

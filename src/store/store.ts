@@ -1,0 +1,126 @@
+import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
+import type { QueryResult, Statement } from "./statement.ts";
+import type {
+  QuarantineEntry,
+  QuarantineFilter,
+  QuarantineInsert,
+  QuarantineRow,
+} from "./quarantine-entry.ts";
+
+/** One message as the claim sees it. */
+export interface Claim {
+  /** 32 lower-case hex digits: the unique key. */
+  readonly digest: string;
+  readonly tenant: string;
+  readonly producer: string;
+  readonly id: string;
+  readonly fingerprint: Fingerprint;
+}
+
+/** What the ledger holds for a digest that could not be claimed. */
+export interface Seen {
+  readonly digest: string;
+  readonly tenant: string;
+  readonly producer: string;
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly fingerprintMode: FingerprintMode;
+  /** False: the body waits elsewhere (quarantine); nothing was applied. */
+  readonly processed: boolean;
+}
+
+export type IsolationLevel = "read committed" | "repeatable read" | "serializable";
+
+export interface BeginOptions {
+  readonly isolation: IsolationLevel;
+  /** How long a claim may wait for another transaction's claim of the same message, in milliseconds. */
+  readonly claimLockTimeoutMs: number;
+  /** How long a handler's statement may wait for a lock, in milliseconds; `undefined`: what the session has. */
+  readonly workLockTimeoutMs: number | undefined;
+  readonly connectTimeoutMs: number;
+}
+
+/** A transaction of the inbox's own: claim, work, commit. After `commit` or `rollback` it is over. */
+export interface LaneTransaction {
+  /**
+   * Inserts the identities, all of one consumer and no two with the same digest; resolves with those that were not
+   * new. The first statement of the transaction that takes a snapshot.
+   */
+  claim(claims: readonly Claim[]): Promise<readonly Claim[]>;
+  /** What is committed for these digests. One that has gone meanwhile is missing. */
+  readSeen(claims: readonly Claim[]): Promise<readonly Seen[]>;
+  /** Takes back claims of this very transaction. */
+  unclaim(claims: readonly Claim[]): Promise<void>;
+  query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
+  /** Whether the transaction can still commit; asks the server only where the driver does not know. */
+  healthy(suspect: boolean): Promise<boolean> | boolean;
+  onLost(listener: (error: Error) => void): void;
+  /**
+   * Resolves only if the server answered COMMIT. Rejects with `commit-refused` (nothing is committed),
+   * `commit-unknown` (nobody knows), or the server's own error (nothing is committed).
+   */
+  commit(): Promise<void>;
+  /** Never rejects. */
+  rollback(): Promise<void>;
+}
+
+/** A transaction somebody else opened and will end. */
+export interface JoinedTransaction extends Pick<LaneTransaction, "claim" | "readSeen"> {
+  /** Throws `not-a-transaction` unless a transaction is open and healthy. */
+  prove(): Promise<void>;
+}
+
+/** One failed attempt, written after its rollback. */
+export interface FailedAttempt extends Claim {
+  readonly code: string;
+  readonly error: string;
+}
+
+export interface AttemptCount {
+  /** Failed attempts so far, this one included. */
+  readonly attempts: number;
+}
+
+/** Who is speaking: fills the columns that are the same for all rows of a consumer. */
+export interface ConsumerName {
+  readonly consumer: string;
+  readonly handlerVersion: string;
+}
+
+/** What happened to a message that went to quarantine. */
+export type QuarantineOutcome = "stored" | "already-applied";
+
+export interface Store {
+  /** How many connections it can use at once; `undefined` where the pool does not tell. */
+  readonly maxConnections: number | undefined;
+  begin(name: ConsumerName, options: BeginOptions): Promise<LaneTransaction>;
+  join(name: ConsumerName, tx: unknown, claimLockTimeoutMs: number): JoinedTransaction;
+  recordAttempt(name: ConsumerName, attempt: FailedAttempt): Promise<AttemptCount>;
+  quarantine(name: ConsumerName, entry: QuarantineInsert): Promise<QuarantineOutcome>;
+  listQuarantine(filter: QuarantineFilter): Promise<readonly QuarantineRow[]>;
+  showQuarantine(id: string): Promise<QuarantineEntry | undefined>;
+  /** The crash book of one worker process. */
+  readonly workers: WorkerStore;
+  readonly cursors: CursorStore;
+  /** Resolves when the database answers and the schema fits; rejects with why not. */
+  ping(): Promise<void>;
+}
+
+export interface WorkerStore {
+  open(consumer: string, workerId: string, leaseMs: number): Promise<void>;
+  /** Renews the lease and tells how many workers of the consumer died without closing. */
+  heartbeat(consumer: string, workerId: string, leaseMs: number): Promise<{ readonly died: number }>;
+  close(workerId: string): Promise<void>;
+  /** Commits the mark that this worker is about to run the message, and tells of marks others left. */
+  markStarted(
+    workerId: string,
+    digest: string,
+  ): Promise<{ readonly crashes: number; readonly running: number }>;
+  /** Removes this worker's mark, or with `all` everybody's. */
+  clearStarted(workerId: string, digest: string, all: boolean): Promise<void>;
+}
+
+export interface CursorStore {
+  load(consumer: string, source: string): Promise<string | undefined>;
+  save(consumer: string, source: string, position: string): Promise<void>;
+}
