@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { migrateCommand } from "./commands/migrate.ts";
 import { quarantineListCommand } from "./commands/quarantine-list.ts";
 import { quarantineShowCommand } from "./commands/quarantine-show.ts";
+import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { reportError } from "./report-error.ts";
@@ -35,7 +36,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .showHelpAfterError("(inbox --help shows how)");
   const quarantine = new Command("quarantine").description("messages that were set aside for a person");
   quarantine.addCommand(quarantineListCommand(io, ended)).addCommand(quarantineShowCommand(io, ended));
-  program.addCommand(migrateCommand(io, ended)).addCommand(quarantine);
+  program.addCommand(runCommand(io, ended)).addCommand(migrateCommand(io, ended)).addCommand(quarantine);
   quietly(program, io);
   try {
     await program.parseAsync([...args], { from: "user" });

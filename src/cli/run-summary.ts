@@ -1,0 +1,60 @@
+import type { RunStats } from "../inbox/run.ts";
+import { exitCodes, type ExitCode } from "./exit-codes.ts";
+
+/** What `inbox run` tells at its end, in this order. */
+export interface RunSummary {
+  readonly deliveries: number;
+  readonly applied: number;
+  readonly duplicates: number;
+  readonly superseded: number;
+  /** Deliveries of messages whose body already waits in quarantine. */
+  readonly stored: number;
+  readonly conflicts: number;
+  readonly rejected: number;
+  readonly late: number;
+  /** Attempts that were, or will be, made again. */
+  readonly busy: number;
+  readonly failed: number;
+  readonly durationMs: number;
+  /** Settled deliveries a second. */
+  readonly rate: number;
+}
+
+export function summaryOf({ deliveries, settled, outcomes, durationMs }: RunStats): RunSummary {
+  return {
+    deliveries,
+    applied: outcomes.applied,
+    duplicates: outcomes.duplicate,
+    superseded: outcomes.superseded,
+    stored: outcomes.stored,
+    conflicts: outcomes.conflict,
+    rejected: outcomes.rejected,
+    late: outcomes.late,
+    busy: outcomes.busy,
+    failed: outcomes.failed,
+    durationMs: Math.round(durationMs),
+    rate: durationMs === 0 ? 0 : Math.round((settled * 1_000) / durationMs),
+  };
+}
+
+/** How many deliveries ended with their body in quarantine. */
+export const quarantined = (summary: RunSummary): number =>
+  summary.conflicts + summary.rejected + summary.late + summary.stored;
+
+export const exitCodeOf = (summary: RunSummary): ExitCode =>
+  quarantined(summary) > 0 ? exitCodes.foundSomething : exitCodes.fine;
+
+const number = new Intl.NumberFormat("en-US");
+
+/** One line for people; zeros that tell nothing are left out. */
+export function summaryLine(summary: RunSummary): string {
+  const parts = [
+    `${number.format(summary.deliveries)} deliveries`,
+    `${number.format(summary.applied)} applied`,
+    `${number.format(summary.duplicates)} duplicates`,
+  ];
+  for (const name of ["superseded", "stored", "conflicts", "rejected", "late", "busy", "failed"] as const) {
+    if (summary[name] > 0) parts.push(`${number.format(summary[name])} ${name}`);
+  }
+  return `${parts.join(", ")}; ${number.format(summary.rate)} a second`;
+}
