@@ -5,8 +5,8 @@ import { statementMemory, type RowShape } from "./pg-statement-memory.ts";
 /** One statement of a group, and what was received for it. */
 interface Entry {
   readonly statement: PendingStatement;
-  /** Values as pg sends them; null where the statement goes by the simple protocol. */
-  readonly wireValues: readonly unknown[] | null;
+  /** The values as pg sends them. */
+  readonly wireValues: readonly unknown[];
   shape: RowShape;
   rows: Record<string, unknown>[];
   rowCount: number | null;
@@ -27,8 +27,10 @@ interface Group {
 
 const unknownShape: RowShape = { fields: [], parsers: [] };
 
-// What cannot end, begin or leave a transaction. Only these share a Sync.
-const changesRowsOnly = /^\s*(?:insert|update|delete|select|with|merge|values)\b/i;
+// What cannot begin, end or leave a transaction. Only these share a Sync. The extended protocol, which they go by,
+// refuses a second statement in one text; without values the text must not look as if it had one.
+const staysInside = /^\s*(?:insert|update|delete|select|with|merge|values|set|show)\b/i;
+const several = /;\s*\S/;
 
 /**
  * Sends the statements of one `pg` client in flights: whatever was asked for before the event loop turns leaves in one
@@ -139,7 +141,7 @@ export function pgFlights(
 
   function entryOf(statement: PendingStatement): Entry | null {
     const { values } = statement;
-    let wireValues: unknown[] | null = null;
+    let wireValues: unknown[] = [];
     if (values && values.length > 0) {
       try {
         wireValues = values.map(toWireValue);
@@ -166,11 +168,7 @@ export function pgFlights(
     const groups: Group[] = [];
     let open: Group | null = null;
     for (const entry of waiting) {
-      const alone =
-        status !== "T" ||
-        controlsInFlight > 0 ||
-        entry.wireValues === null ||
-        !changesRowsOnly.test(entry.statement.text);
+      const alone = status !== "T" || controlsInFlight > 0 || !canShareSync(entry);
       if (alone) {
         controlsInFlight++;
         groups.push({ entries: [entry], control: true, at: 0, error: undefined });
@@ -202,7 +200,7 @@ export function pgFlights(
       for (const name of memory.forget()) messages.close({ type: "S", name });
     }
     const first = group.entries[0]!;
-    if (first.wireValues === null) {
+    if (group.control && first.wireValues.length === 0) {
       first.shape = { fields: [], parsers: [] };
       messages.query(first.statement.text);
       return;
@@ -214,7 +212,7 @@ export function pgFlights(
         if (name !== "") messages.close({ type: "S", name });
         messages.parse({ text: entry.statement.text, name });
       }
-      messages.bind({ values: entry.wireValues!, statement: name });
+      messages.bind({ values: entry.wireValues, statement: name });
       if (parse) messages.describe({ type: "P", name: "" });
       messages.execute();
     }
@@ -269,6 +267,10 @@ export function pgFlights(
     // A control group is one text, which may hold several statements; the last one's answer counts.
     if (group && !group.control) group.at++;
   }
+}
+
+function canShareSync({ statement, wireValues }: Entry): boolean {
+  return staysInside.test(statement.text) && (wireValues.length > 0 || !several.test(statement.text));
 }
 
 /** pg writes each message of a statement by itself; collected, a whole flight is one buffer and one write. */
