@@ -1,0 +1,1 @@
+throw new Error("the module itself is broken");
