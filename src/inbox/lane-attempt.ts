@@ -70,16 +70,13 @@ async function claim(
   const claims = items.length === 1 ? items : [...items].sort((a, b) => (a.digest < b.digest ? -1 : 1));
   const notNew = await tx.claim(claims);
   if (notNew.length === 0) return items;
-  const seen = new Map((await tx.readSeen(notNew)).map((row) => [row.digest, row]));
-  const taken = new Set<unknown>(notNew);
+  const taken = new Map(notNew.map(({ digest, seen }) => [digest, { seen }]));
   const fresh: Item[] = [];
   for (const item of items) {
-    if (!taken.has(item)) {
-      fresh.push(item);
-      continue;
-    }
-    const judgement = judgeSeen(item, seen.get(item.digest));
-    if (judgement === "conflict") conflicts.push(item);
+    const met = taken.get(item.digest);
+    const judgement = met === undefined ? "new" : judgeSeen(item, met.seen);
+    if (judgement === "new") fresh.push(item);
+    else if (judgement === "conflict") conflicts.push(item);
     else if (judgement === "gone") busy(context, item, "busy");
     else settle(item, { outcome: judgement, settle: "ack" });
   }

@@ -68,12 +68,12 @@ export async function processInTransaction<Result>(
       },
     );
   }
-  if (notNew.length === 0) {
+  const [met] = notNew;
+  if (met === undefined) {
     const result = await work(message);
     return announced({ outcome: "applied", result });
   }
-  const [seen] = await joined.readSeen([item]);
-  const judgement = judgeSeen(item, seen);
+  const judgement = judgeSeen(item, met.seen);
   if (judgement === "gone") {
     throw new InboxError(
       "busy",

@@ -19,7 +19,6 @@ export interface Claim {
 
 /** What the ledger holds for a digest that could not be claimed. */
 export interface Seen {
-  readonly digest: string;
   readonly tenant: string;
   readonly producer: string;
   readonly id: string;
@@ -27,6 +26,12 @@ export interface Seen {
   readonly fingerprintMode: FingerprintMode;
   /** False: the body waits elsewhere (quarantine); nothing was applied. */
   readonly processed: boolean;
+}
+
+/** A claim that was not new. `seen`: the committed row; `undefined` if it has gone since the claim met it. */
+export interface NotNew {
+  readonly digest: string;
+  readonly seen: Seen | undefined;
 }
 
 export type IsolationLevel = "read committed" | "repeatable read" | "serializable";
@@ -46,9 +51,7 @@ export interface LaneTransaction {
    * Inserts the identities, all of one consumer and no two with the same digest; resolves with those that were not
    * new. The first statement of the transaction that takes a snapshot.
    */
-  claim(claims: readonly Claim[]): Promise<readonly Claim[]>;
-  /** What is committed for these digests. One that has gone meanwhile is missing. */
-  readSeen(claims: readonly Claim[]): Promise<readonly Seen[]>;
+  claim(claims: readonly Claim[]): Promise<readonly NotNew[]>;
   /** Takes back claims of this very transaction. */
   unclaim(claims: readonly Claim[]): Promise<void>;
   query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
@@ -65,7 +68,7 @@ export interface LaneTransaction {
 }
 
 /** A transaction somebody else opened and will end. */
-export interface JoinedTransaction extends Pick<LaneTransaction, "claim" | "readSeen"> {
+export interface JoinedTransaction extends Pick<LaneTransaction, "claim"> {
   /** Throws `not-a-transaction` unless a transaction is open and healthy. */
   prove(): Promise<void>;
 }

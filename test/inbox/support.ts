@@ -15,7 +15,9 @@ export interface TestInbox extends TestDatabase {
   readonly inboxWith: (options: Partial<InboxOptions>) => Inbox;
   /** How often each message took effect, by id. */
   readonly effects: () => Promise<Record<string, number>>;
-  readonly quarantined: () => Promise<{ code: string; message_id: string | null; attempts: number; payload: Buffer | null }[]>;
+  readonly quarantined: () => Promise<
+    { code: string; message_id: string | null; attempts: number; payload: Buffer | null }[]
+  >;
 }
 
 /** An inbox over tables of the test's own, and a table `effect` for handlers to write into. */
@@ -27,7 +29,9 @@ export async function testInbox(
   const database = await testDatabase(t, poolOptions);
   const { pool, schema } = database;
   await migrate(pool, { schema });
-  await pool.query("create table effect (message_id text not null, at timestamptz default clock_timestamp())");
+  await pool.query(
+    "create table effect (message_id text not null, at timestamptz default clock_timestamp())",
+  );
   await pool.query("create table account (id int primary key, balance bigint not null default 0)");
   const store = postgres(pool, { schema });
   const inboxWith = (more: Partial<InboxOptions>): Inbox =>
@@ -44,9 +48,12 @@ export async function testInbox(
       return Object.fromEntries(rows.map((row) => [row.message_id, row.n]));
     },
     async quarantined() {
-      const { rows } = await pool.query<{ code: string; message_id: string | null; attempts: number; payload: Buffer | null }>(
-        "select code, message_id, attempts, payload from quarantine order by id",
-      );
+      const { rows } = await pool.query<{
+        code: string;
+        message_id: string | null;
+        attempts: number;
+        payload: Buffer | null;
+      }>("select code, message_id, attempts, payload from quarantine order by id");
       return rows;
     },
   };

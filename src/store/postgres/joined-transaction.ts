@@ -2,8 +2,7 @@ import { InboxError } from "../../errors.ts";
 import type { ConsumerName, JoinedTransaction } from "../store.ts";
 import type { QueryResult } from "../statement.ts";
 import type { UserTransaction } from "./drivers/user-transaction.ts";
-import { claimsNotIn, readSeen } from "./lane-transaction.ts";
-import { claimStatement } from "./sql/claim.ts";
+import { claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
 /**
@@ -40,14 +39,9 @@ export function joinedTransaction(
       }
     },
     async claim(claims) {
-      const { rows } = await query<{ lock_timeout: string }>("show lock_timeout");
-      await query(`set local lock_timeout = ${claimLockTimeoutMs}`);
-      const { text, values } = claimStatement(sql.claim, name, claims);
-      const claimed = await query<{ digest: string }>(text, values);
-      await query(`set local lock_timeout = '${rows[0]?.lock_timeout ?? "0"}'`);
-      return claimsNotIn(claimed, claims);
+      const { text, values } = claimStatement(sql.claim, name, claimLockTimeoutMs, claims);
+      return notNewFrom(await query<ClaimRow>(text, values));
     },
-    readSeen: (claims) => readSeen({ query }, sql, claims),
   };
 }
 

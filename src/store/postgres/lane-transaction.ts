@@ -1,16 +1,14 @@
 import { InboxError } from "../../errors.ts";
-import type { BeginOptions, Claim, ConsumerName, LaneTransaction, Seen } from "../store.ts";
+import type { BeginOptions, Claim, ConsumerName, LaneTransaction, NotNew } from "../store.ts";
 import type { QueryResult, Statement } from "../statement.ts";
 import type { DriverConnection } from "./driver.ts";
 import { hexArray } from "./array.ts";
-import { claimStatement, undashed } from "./sql/claim.ts";
-import { readSeenStatement, type SeenRow } from "./sql/read-seen.ts";
-import type { FingerprintMode } from "../../message/fingerprint.ts";
+import { claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
 /**
- * Claim, work and commit on one connection. Everything is sent without waiting where the driver pipelines: `begin`,
- * the lock timeout and the claim travel together; so do the work and, if the caller does not wait, the commit.
+ * Claim, work and commit on one connection. Everything is sent without waiting where the driver pipelines: `begin`
+ * and the claim travel together; so do the work and, if the caller does not wait, the commit.
  */
 export function laneTransaction(
   connection: DriverConnection,
@@ -26,15 +24,12 @@ export function laneTransaction(
     options.isolation === "read committed" ? "begin" : `begin isolation level ${options.isolation}`,
   );
 
-  async function claim(claims: readonly Claim[]): Promise<readonly Claim[]> {
-    // "show" takes no snapshot: at REPEATABLE READ the claim stays the first statement that does.
-    const before = connection.query<{ lock_timeout: string }>("show lock_timeout");
-    void connection.query(`set local lock_timeout = ${options.claimLockTimeoutMs}`);
-    const claimed = await send<{ digest: string }>(claimStatement(sql.claim, name, claims));
-    const { rows } = await before;
-    const workTimeout = options.workLockTimeoutMs ?? rows[0]?.lock_timeout ?? "0";
-    void connection.query(`set local lock_timeout = '${workTimeout}'`);
-    return claimsNotIn(claimed, claims);
+  async function claim(claims: readonly Claim[]): Promise<readonly NotNew[]> {
+    const claimed = send<ClaimRow>(claimStatement(sql.claim, name, options.claimLockTimeoutMs, claims));
+    if (options.workLockTimeoutMs !== undefined) {
+      void connection.query(`set local lock_timeout = ${options.workLockTimeoutMs}`);
+    }
+    return notNewFrom(await claimed);
   }
 
   async function commit(): Promise<void> {
@@ -79,7 +74,6 @@ export function laneTransaction(
 
   return {
     claim,
-    readSeen: (claims) => readSeen(connection, sql, claims),
     async unclaim(claims) {
       await connection.query(sql.unclaim, [hexArray(claims.map((claim) => claim.digest))]);
     },
@@ -99,34 +93,6 @@ export function laneTransaction(
     commit,
     rollback,
   };
-}
-
-/** Rows are matched by key, never by position. */
-export function claimsNotIn(
-  claimed: QueryResult<{ digest: string }>,
-  claims: readonly Claim[],
-): readonly Claim[] {
-  if (claimed.rows.length === claims.length) return [];
-  const fresh = new Set(claimed.rows.map((row) => undashed(row.digest)));
-  return claims.filter((claim) => !fresh.has(claim.digest));
-}
-
-export async function readSeen(
-  connection: Pick<DriverConnection, "query">,
-  sql: PostgresSql,
-  claims: readonly Claim[],
-): Promise<readonly Seen[]> {
-  const { text, values } = readSeenStatement(sql.readSeen, claims);
-  const { rows } = await connection.query<SeenRow>(text, values);
-  return rows.map((row) => ({
-    digest: undashed(row.digest),
-    tenant: row.tenant,
-    producer: row.producer,
-    id: row.id,
-    fingerprint: row.fingerprint,
-    fingerprintMode: row.mode as FingerprintMode,
-    processed: row.processed,
-  }));
 }
 
 const isServerError = (error: unknown): error is Error & { code: string } =>

@@ -43,7 +43,8 @@ export async function migrateSchema(driver: Driver, options: MigrateOptions = {}
     if (from > currentVersion) throw newerSchema(name, from);
     const pending = migrations.slice(from);
     for (const step of pending) {
-      for (const statement of splitStatements(step.sql(schema))) await connection.query(statement);
+      // Without values a text may hold many statements; all are part of the transaction that is open.
+      await connection.query(step.sql(schema));
       await connection.query(`insert into ${schema}.migration (version, name) values ($1::int, $2::text)`, [
         step.version,
         step.name,
@@ -120,10 +121,3 @@ const newerSchema = (name: string, version: number): InboxError =>
   );
 
 const schemaFlag = (name: string): string => (name === "inbox" ? "" : ` --schema ${JSON.stringify(name)}`);
-
-/** Our own migrations end each statement with ";" at the end of a line and use it nowhere else. */
-const splitStatements = (script: string): string[] =>
-  script
-    .split(/;\s*\n/)
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== "");

@@ -111,6 +111,45 @@ create table ${schema}.cursor (
 comment on table ${schema}.cursor is
   'How far a source without a memory of its own has been settled. A hint that saves reading; it decides nothing.';
 
+create function ${schema}.claim(
+  consumer_name text, version text, lock_timeout_ms integer,
+  digests uuid[], tenants text[], producers text[], ids text[], fingerprints bytea[], modes text[])
+returns table (digest uuid, tenant text, producer text, message_id text, fingerprint text, fingerprint_mode text, processed boolean)
+language plpgsql
+volatile
+set lock_timeout = 0
+as $function$
+#variable_conflict use_column
+declare
+  claimed uuid[];
+begin
+  -- Local to this function: the "set" clause above restores the caller's own lock_timeout when it returns.
+  perform pg_catalog.set_config('lock_timeout', lock_timeout_ms::text, true);
+  with added as (
+    insert into ${schema}.message
+      (digest, processed_at, consumer, tenant, producer, message_id, fingerprint, fingerprint_mode, handler_version)
+    select c.digest, pg_catalog.now(), consumer_name, c.tenant, c.producer, c.id, c.fingerprint, c.mode, version
+      from unnest(digests, tenants, producers, ids, fingerprints, modes)
+        as c (digest, tenant, producer, id, fingerprint, mode)
+     order by c.digest
+    on conflict (digest) do nothing
+    returning digest
+  )
+  select array_agg(added.digest) into claimed from added;
+  if cardinality(claimed) = cardinality(digests) then
+    return;
+  end if;
+  return query
+    select c.digest, m.tenant, m.producer, m.message_id, encode(m.fingerprint, 'hex'), m.fingerprint_mode,
+           m.processed_at is not null
+      from unnest(digests) as c (digest)
+      left join ${schema}.message m on m.digest = c.digest
+     where claimed is null or c.digest <> all (claimed);
+end
+$function$;
+comment on function ${schema}.claim is
+  'Claims messages in the current transaction. Returns a row for each that was not new, with what is committed for it; nulls if that is gone meanwhile.';
+
 create view ${schema}.seen as
   select consumer, tenant, producer, message_id,
          case when processed_at is null then 'stored' else 'processed' end as state,

@@ -6,7 +6,6 @@ import {
   reserveIdentitySql,
   showQuarantineSql,
 } from "./quarantine.ts";
-import { readSeenSql } from "./read-seen.ts";
 import { recordAttemptSql } from "./record-attempt.ts";
 import { unclaimSql } from "./unclaim.ts";
 import { clearStartedSql, closeWorkerSql, heartbeatSql, markStartedSql, openWorkerSql } from "./workers.ts";
@@ -16,7 +15,6 @@ export type PostgresSql = ReturnType<typeof postgresSql>;
 
 export const postgresSql = (schema: string) => ({
   claim: claimSql(schema),
-  readSeen: readSeenSql(schema),
   unclaim: unclaimSql(schema),
   recordAttempt: recordAttemptSql(schema),
   reserveIdentity: reserveIdentitySql(schema),

@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { join, resolve } from "node:path";
+import pg from "pg";
+import { startLocalPostgres } from "../src/local-postgres/local-postgres.ts";
+
+export interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** DATABASE_URL, or the PostgreSQL that npm ships, with its settings as they come: fsync and synchronous_commit on. */
+export async function benchServer(): Promise<Server> {
+  const given = process.env["DATABASE_URL"];
+  if (given !== undefined && given !== "") return { url: given, stop: () => Promise.resolve() };
+  return startLocalPostgres({
+    directory: join(resolve(import.meta.dirname, ".."), ".cache", "bench-server"),
+    settings: { shared_buffers: "256MB", max_wal_size: "4GB" },
+  });
+}
+
+/** One update each: adds `delta` to a random account. */
+export interface Payment {
+  readonly id: string;
+  readonly account: number;
+  readonly payload: string;
+}
+
+/** A seeded generator (mulberry32), so that a run can be repeated. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+export function payments(count: number, accounts: number, random: () => number): Payment[] {
+  return Array.from({ length: count }, (_, i) => {
+    const id = randomUUID();
+    const account = 1 + Math.floor(random() * accounts);
+    return {
+      id,
+      account,
+      payload: JSON.stringify({ id, account, delta: 1, note: `payment ${i}`, pad: "x".repeat(100) }),
+    };
+  });
+}
+
+/** A schema with a fresh account table; dropped by `drop`. */
+export async function freshSchema(
+  url: string,
+  accounts: number,
+): Promise<{ schema: string; drop: () => Promise<void> }> {
+  const schema = `bench_${randomUUID().replaceAll("-", "")}`;
+  await admin(url, [
+    `create schema ${schema}`,
+    `create table ${schema}.account (id int primary key, balance bigint not null default 0) with (fillfactor = 50)`,
+    `insert into ${schema}.account (id) select generate_series(1, ${accounts})`,
+    `vacuum analyze ${schema}.account`,
+    "checkpoint",
+  ]);
+  return { schema, drop: () => admin(url, [`drop schema ${schema} cascade`]) };
+}
+
+export async function admin(url: string, statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The sum of all balances: what really took effect. */
+export async function total(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ total: string }>("select sum(balance)::bigint as total from account");
+  return Number(rows[0]?.total ?? 0);
+}
+
+export const benchPool = (url: string, schema: string, max: number, pipeline: boolean): pg.Pool =>
+  new pg.Pool({ connectionString: url, options: `-c search_path=${schema}`, max, pipeline });
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** The value below which this part of the values lies. */
+export function quantile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}
