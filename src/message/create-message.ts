@@ -154,8 +154,12 @@ function reject(input: MessageCandidate, fault: Fault): RejectedMessage {
   });
 }
 
+/** A text's bytes without loss: UTF-8, or UTF-16LE for one with a lone surrogate. */
+export const storeText = (text: string): Uint8Array =>
+  Buffer.from(text, text.isWellFormed() ? "utf8" : "utf16le");
+
 function bytesOf(payload: unknown): Uint8Array | null {
-  if (typeof payload === "string") return Buffer.from(payload, payload.isWellFormed() ? "utf8" : "utf16le");
+  if (typeof payload === "string") return storeText(payload);
   return isUint8Array(payload) ? payload : null;
 }
 

@@ -12,6 +12,8 @@ import { decodeUtf8, withoutByteOrderMark } from "../utf8.ts";
 export interface CloudEventContext {
   /** Default `""`. From the connection or the topic. */
   readonly tenant?: string | undefined;
+  /** The broker's own key, used where the event has no `partitionkey`. */
+  readonly brokerKey?: string | undefined;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface CloudEventContext {
  *   data is taken as it stands in the document; text of another content type is unescaped; `data_base64` is decoded: the
  *   payload is what binary mode would have carried. No data, or `null`, is a tombstone: serialisers write one for the
  *   other.
- * - Key: `partitionkey`, else `subject`.
+ * - Key: `partitionkey`, else the broker's key, else `subject`.
  * - Headers: the attributes by their names of the HTTP binary mode (`ce-id`, `ce-traceparent`, `content-type`).
  *
  * A rejected message keeps the whole document.
@@ -78,7 +80,7 @@ export function readCloudEvent(document: Uint8Array | string, context: CloudEven
     tenant: context.tenant,
     ...identity,
     payload,
-    key: own(event, "partitionkey") ?? own(event, "subject"),
+    key: own(event, "partitionkey") ?? context.brokerKey ?? own(event, "subject"),
     type: own(event, "type"),
     time: time ?? undefined,
     headers: headersOf(event, raw),
