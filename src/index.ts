@@ -30,3 +30,7 @@ export type { PostgresOptions } from "./store/postgres/postgres.ts";
 export { migrate, printMigrations } from "./store/postgres/migrate.ts";
 export type { MigrateOptions, MigrateResult } from "./store/postgres/migrate.ts";
 export type { Delivery, Intake, Settlement, Source } from "./sources/source.ts";
+export { ndjson } from "./sources/ndjson/ndjson.ts";
+export type { NdjsonOptions, NdjsonProgress, NdjsonSource } from "./sources/ndjson/ndjson.ts";
+export type { CheckpointStore } from "./sources/ndjson/checkpoint.ts";
+export type { LineFormat, PlainLines } from "./sources/ndjson/read-line.ts";

@@ -16,11 +16,12 @@ export interface RunSummary {
   readonly busy: number;
   readonly failed: number;
   readonly durationMs: number;
-  /** Settled deliveries a second. */
+  /** Deliveries a second that got their outcome; those that were given back at a stop do not count. */
   readonly rate: number;
 }
 
-export function summaryOf({ deliveries, settled, outcomes, durationMs }: RunStats): RunSummary {
+export function summaryOf({ deliveries, outcomes, durationMs }: RunStats): RunSummary {
+  const handled = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
   return {
     deliveries,
     applied: outcomes.applied,
@@ -33,7 +34,7 @@ export function summaryOf({ deliveries, settled, outcomes, durationMs }: RunStat
     busy: outcomes.busy,
     failed: outcomes.failed,
     durationMs: Math.round(durationMs),
-    rate: durationMs === 0 ? 0 : Math.round((settled * 1_000) / durationMs),
+    rate: durationMs === 0 ? 0 : Math.round((handled * 1_000) / durationMs),
   };
 }
 
