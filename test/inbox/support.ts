@@ -70,3 +70,10 @@ export const message = (id: string, more: Partial<MessageInput> = {}): MessageIn
 export const recordEffect: MessageHandler = async ({ id }, { tx }) => {
   await tx.query("insert into effect (message_id) values ($1)", [id]);
 };
+
+/** Something to wait for that a test opens itself. */
+export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open: () => open() };
+}
