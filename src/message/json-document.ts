@@ -8,6 +8,8 @@ import { decodeUtf8, withoutByteOrderMark } from "./utf8.ts";
 export interface JsonDocument {
   readonly value: unknown;
   raw(tokens: readonly string[]): string | undefined;
+  /** Whether a key is there twice on the way, so that two readers might find two different parts. */
+  ambiguous(tokens: readonly string[]): boolean;
   /** The part if it is a text, `undefined` otherwise. */
   text(tokens: readonly string[]): string | undefined;
 }
@@ -30,14 +32,23 @@ export function readJson(body: Uint8Array | string | null): JsonDocument | strin
   } catch {
     return "it is no JSON";
   }
-  const raw = (tokens: readonly string[]): string | undefined => {
+  const find = (tokens: readonly string[]): string | undefined | typeof twice => {
     let part: string | undefined = text;
-    for (const token of tokens) part = part === undefined ? undefined : partOf(part, token);
+    for (const token of tokens) {
+      const next = partOf(part, token);
+      if (typeof next !== "string") return next;
+      part = next;
+    }
     return part;
+  };
+  const raw = (tokens: readonly string[]): string | undefined => {
+    const part = find(tokens);
+    return part === twice ? undefined : part;
   };
   return {
     value,
     raw,
+    ambiguous: (tokens) => find(tokens) === twice,
     text(tokens) {
       const part = raw(tokens);
       return part?.startsWith('"') === true ? (JSON.parse(part) as string) : undefined;
@@ -45,13 +56,17 @@ export function readJson(body: Uint8Array | string | null): JsonDocument | strin
   };
 }
 
+const twice: unique symbol = Symbol("a key is there twice");
+
 /** A member of an object or an item of an array, in a text that is known to be JSON. */
-function partOf(text: string, token: string): string | undefined {
+function partOf(text: string, token: string): string | undefined | typeof twice {
   const members = memberSpans(text);
   if (members.ok) {
     const span = members.spans.get(token);
     return span === undefined ? undefined : text.slice(span.start, span.end);
   }
+  // Known to be JSON, so an object that has no members to give has one of them twice.
+  if (/^\s*\{/.test(text)) return twice;
   const items = itemSpans(text);
   if (!items.ok || !/^(?:0|[1-9][0-9]{0,8})$/.test(token)) return undefined;
   const span = items.spans[Number(token)];

@@ -13,6 +13,9 @@ export function jsonField(
   pointer: string,
 ): string | undefined | Fault {
   const raw = document.raw(tokens);
+  if (raw === undefined && document.ambiguous(tokens)) {
+    return fault("malformed", `The document has a key twice on the way to ${showValue(pointer)}.`);
+  }
   if (raw === undefined || raw === "null") return undefined;
   if (raw.startsWith('"')) return JSON.parse(raw) as string;
   if (/^-?\d+$/.test(raw)) return raw;
