@@ -27,10 +27,8 @@ export interface PostgresJsReserved extends PostgresJsHandle {
 export interface PostgresJsConnection {
   /** Called, and then forgotten, in the turn in which the socket closes. */
   onclose?: ((error: unknown) => void) | null;
-  /** The list of the client it is in at the moment. */
-  readonly queue: { remove(connection: PostgresJsConnection): unknown };
-  /** Connects it again and sends the query. */
-  connect(query: PromiseLike<PostgresJsResult>): void;
+  /** Started when it comes to the client's list of open, idle connections, cancelled when it leaves it. */
+  idleTimer: { start(): void; cancel(): void };
   terminate(): void;
 }
 

@@ -9,6 +9,7 @@ import {
   type PostgresJsLike,
   type PostgresJsReserved,
 } from "./postgres-js-client.ts";
+import { openConnections, type OpenConnections } from "./postgres-js-open.ts";
 import { transactionWatch } from "./transaction-watch.ts";
 
 /**
@@ -21,7 +22,7 @@ import { transactionWatch } from "./transaction-watch.ts";
  */
 export function postgresJsDriver(sql: PostgresJsLike): Driver {
   checkOptions(sql.options);
-  const stale: StaleConnections = new Map();
+  const open = openConnections();
   return {
     name: "postgres",
     pipelined: sql.options.prepare !== false,
@@ -29,8 +30,8 @@ export function postgresJsDriver(sql: PostgresJsLike): Driver {
     async connect(timeoutMs) {
       const held = await connectInTime(
         async () => {
-          await Promise.all([...stale.keys()].map((connection) => refresh(sql, connection, stale)));
-          return capture(await sql.reserve(), (connection) => stale.set(connection, connection.queue));
+          if (open.size() === 0) await openOne(sql, open);
+          return capture(await sql.reserve(), open);
         },
         (late) => late.connection.release(),
         timeoutMs,
@@ -61,37 +62,26 @@ function checkOptions({ transform, fetch_types }: PostgresJsLike["options"]): vo
 }
 
 /**
- * A connection that ended while a statement ran still holds the server's farewell, and gives it as the answer to
- * whoever makes it connect again. A reserve() that gets it fails and keeps the connection for ever (3.4.9), so another
- * takes it first.
+ * Makes one connection open by an ordinary query, so that reserve() finds it at once. A reserve() that has to wait for
+ * a connection can be forgotten for ever when another one closes meanwhile (3.4.9), and a query cannot.
  */
-function refresh(
-  sql: PostgresJsLike,
-  connection: PostgresJsConnection,
-  stale: StaleConnections,
-): Promise<void> {
-  const closed = stale.get(connection);
-  stale.delete(connection);
-  return new Promise((resolve) => {
-    // Somebody else was first: it is open, or about to be.
-    if (connection.queue !== closed || !closed.remove(connection)) return resolve();
-    // Sent by hand, on this connection and no other; its own then() would send it once more.
-    const query = sql.unsafe("select 1");
-    void Promise.prototype.then.call(
-      query,
-      () => resolve(),
-      (error: unknown) => {
-        // No server to connect to: the farewell is still there.
-        if (!isServerError(error) && connection.queue === closed) stale.set(connection, closed);
-        resolve();
-      },
-    );
-    connection.connect(query);
-  });
+async function openOne(sql: PostgresJsLike, open: OpenConnections): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await sql.unsafe("select 1", [], {
+        onexecute(connection: PostgresJsConnection) {
+          open.watch(connection);
+          return true;
+        },
+      });
+      return;
+    } catch (error) {
+      // A connection that ended while a statement ran gives the server's farewell once more when it connects again.
+      const farewell = isServerError(error) && endsTheSession(error);
+      if (!farewell || attempt >= sql.options.max) throw error;
+    }
+  }
 }
-
-/** Connections that ended while held, with the list of the closed ones they were put in. */
-type StaleConnections = Map<PostgresJsConnection, PostgresJsConnection["queue"]>;
 
 interface Held {
   readonly connection: DriverConnection;
@@ -100,7 +90,7 @@ interface Held {
   captured(): boolean;
 }
 
-function capture(handle: PostgresJsReserved, onStale: (connection: PostgresJsConnection) => void): Held {
+function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
   const watch = transactionWatch();
   const unanswered = new Set<PendingStatement>();
   let raw: PostgresJsConnection | null = null;
@@ -113,6 +103,7 @@ function capture(handle: PostgresJsReserved, onStale: (connection: PostgresJsCon
   const probe = handle.unsafe("select 1", [], {
     onexecute(connection: PostgresJsConnection) {
       raw = connection;
+      open.watch(connection);
       connection.onclose = onLost;
       return true;
     },
@@ -204,9 +195,7 @@ function capture(handle: PostgresJsReserved, onStale: (connection: PostgresJsCon
   }
 
   function onLost(cause: unknown): void {
-    const connection = raw;
     raw = null;
-    if (connection && (unanswered.size > 0 || lost || !held)) onStale(connection);
     if (lost) return;
     const error = connectionLost(cause);
     if (held) tell(error);
