@@ -1,0 +1,33 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { build } from "esbuild";
+
+const directory = join(resolve(import.meta.dirname, "../.."), ".cache", "bundles");
+
+/**
+ * Makes one JavaScript file of a program and returns its path. Consumers are killed by the hundred here, and a process
+ * starts in 0.13 s from such a file where loading its TypeScript takes 0.4 s.
+ */
+export async function bundle(program: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [program],
+    bundle: true,
+    write: false,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    packages: "external",
+    logLevel: "silent",
+  });
+  const { contents } = outputFiles[0]!;
+  const hash = createHash("sha256").update(contents).digest("hex").slice(0, 16);
+  const path = join(directory, `${basename(program, ".ts")}-${hash}.mjs`);
+  if (existsSync(path)) return path;
+  mkdirSync(directory, { recursive: true });
+  // Under its name only when it is whole: another process may be about to start it.
+  const partial = `${path}.${process.pid}`;
+  writeFileSync(partial, contents);
+  renameSync(partial, path);
+  return path;
+}
