@@ -1,5 +1,13 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, readlinkSync, rmSync, statSync, truncateSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, connect } from "node:net";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,26 +36,16 @@ export interface PostmasterStart {
 }
 
 const pollMs = 10;
+/** Above every system's highest process id. */
+const impossiblePid = 4_194_304;
 const maxLogBytes = 10 * 1024 * 1024;
 
-/**
- * The living server of a data directory. A lock file whose process id now belongs to something else is removed:
- * PostgreSQL itself would refuse to start for it.
- */
+/** The living server of a data directory, if there is one. */
 export function livingPostmaster(data: string): Postmaster | undefined {
-  const path = join(data, "postmaster.pid");
-  let lines: string[];
-  try {
-    lines = readFileSync(path, "utf8").split("\n");
-  } catch {
-    return undefined;
-  }
+  const lines = lockFileLines(data);
+  if (lines === undefined) return undefined;
   const pid = Math.abs(Number(lines[0]));
-  if (!processAlive(pid)) return undefined;
-  if (!isPostmasterOf(pid, data)) {
-    rmSync(path, { force: true });
-    return undefined;
-  }
+  if (!processAlive(pid) || !isPostmasterOf(pid, data)) return undefined;
   return { pid, port: Number(lines[3] ?? 0), status: (lines[7] ?? "").trim() };
 }
 
@@ -70,6 +68,7 @@ export async function readyPostmaster(data: string, signal: AbortSignal): Promis
 /** Starts a server in a directory in which none lives, and waits until it takes connections. */
 export async function startPostmaster(start: PostmasterStart): Promise<Postmaster> {
   for (;;) {
+    disownDeadLock(start.data);
     const attempt = await startOnce(start, start.port === 0 ? await freePort() : start.port);
     if (typeof attempt !== "string") return attempt;
     // A port is free when we ask and may be taken a moment later; what a killed server's children still hold is let
@@ -114,6 +113,25 @@ export async function gone(pid: number, timeoutMs: number): Promise<boolean> {
   return true;
 }
 
+/**
+ * PostgreSQL refuses to start while its lock file names a process that exists: also a zombie that nobody reaps, or
+ * another program that got the id after a reboot. Such an id is replaced by one that cannot exist. The file itself must
+ * stay: by what else is in it, PostgreSQL sees whether children of the dead server still use the data.
+ */
+function disownDeadLock(data: string): void {
+  const lines = lockFileLines(data);
+  if (lines === undefined || livingPostmaster(data) !== undefined) return;
+  writeFileSync(join(data, "postmaster.pid"), [String(impossiblePid), ...lines.slice(1)].join("\n"));
+}
+
+function lockFileLines(data: string): string[] | undefined {
+  try {
+    return readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
+  } catch {
+    return undefined;
+  }
+}
+
 /** The server once it is ready, or the reason why it ended. */
 async function startOnce(start: PostmasterStart, port: number): Promise<Postmaster | string> {
   if ((statSync(start.logPath, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes)
@@ -141,10 +159,7 @@ async function startOnce(start: PostmasterStart, port: number): Promise<Postmast
   closeSync(log);
   let ended: string | undefined;
   child.once("error", (error) => (ended = error.message));
-  child.once(
-    "exit",
-    (code, signal) => (ended ??= logTail(start.logPath, logStart) || `it ended with ${signal ?? code}`),
-  );
+  child.once("exit", (code, signal) => (ended ??= `it ended with ${signal ?? code}`));
   child.unref();
   while (ended === undefined) {
     const postmaster = livingPostmaster(start.data);
@@ -155,7 +170,7 @@ async function startOnce(start: PostmasterStart, port: number): Promise<Postmast
     }
     await sleep(pollMs);
   }
-  return ended;
+  return logTail(start.logPath, logStart) || ended;
 }
 
 /** Without what steers a PostgreSQL client or server from outside, and with messages in English. */

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   rmSync,
   statSync,
@@ -175,18 +176,42 @@ test("a lock and a draft that a killed process left stop nobody", async (t) => {
   assert.equal(existsSync(join(directory, "data.half")), false);
 });
 
-test("a process id that now belongs to another program is not taken for a server", async (t) => {
-  if (process.platform !== "linux") return t.skip("only Linux tells what a process runs");
-  const directory = ownDirectory(t);
-  const first = await startLocalPostgres({ directory, binaries });
-  await first.kill();
-  const path = join(first.directory, "data", "postmaster.pid");
-  writeFileSync(path, `${process.pid}\n${first.directory}/data\n0\n1\n\n127.0.0.1\n\nready\n`);
-  assert.equal(livingPostmaster(join(first.directory, "data")), undefined);
-  await using second = await startLocalPostgres({ directory, binaries });
-  assert.notEqual(second.pid, process.pid);
-  await first.stop();
-});
+for (const [name, script] of [
+  ["another program", "echo $$; exec sleep 60"],
+  // Its parent became a program that waits for no child.
+  ["a zombie", "sleep 0 & echo $!; exec sleep 60"],
+] as const) {
+  test(`a process id that now belongs to ${name} is not taken for a server, and is no obstacle`, async (t) => {
+    if (process.platform !== "linux") return t.skip("only Linux tells what a process runs");
+    const directory = ownDirectory(t);
+    const first = await startLocalPostgres({ directory, binaries });
+    await query(first.url, "create table kept as select 42 as answer");
+    await first.kill();
+    const data = join(first.directory, "data");
+    // As PostgreSQL's own user: it minds no process of another one.
+    const { uid, gid } = statSync(data);
+    const child = spawn("sh", ["-c", script], {
+      ...(process.getuid?.() === 0 ? { uid, gid } : {}),
+      cwd: "/",
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    onTestEnd(t, () => void child.kill("SIGKILL"));
+    const [chunk] = (await once(child.stdout, "data")) as [Buffer];
+    const pid = Number(chunk.toString());
+    if (name === "a zombie") await gone(pid, 10_000);
+    process.kill(pid, 0);
+
+    const path = join(data, "postmaster.pid");
+    const lines = readFileSync(path, "utf8").split("\n");
+    writeFileSync(path, [String(pid), ...lines.slice(1)].join("\n"));
+    assert.equal(livingPostmaster(data), undefined);
+    const second = await startLocalPostgres({ directory, binaries });
+    assert.notEqual(second.pid, pid);
+    assert.deepEqual(await query(second.url, "select answer from kept"), [{ answer: 42 }]);
+    await second.stop();
+    await first.stop();
+  });
+}
 
 test("data of another major version is refused by name, and left alone", async (t) => {
   const directory = ownDirectory(t);
