@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Pool, PoolConfig } from "pg";
 import { InboxError } from "../errors.ts";
 import { startLocalPostgres } from "../local-postgres/local-postgres.ts";
@@ -51,8 +51,17 @@ export async function openDatabase(io: Io, options: OpenOptions): Promise<Databa
     );
   }
   io.say(`No DATABASE_URL: using the PostgreSQL that npm ships, in ${localDirectory}.`);
+  keepOutOfGit();
   const server = await startLocalPostgres({ directory: localDirectory, onNotice: (text) => io.say(text) });
   return open({ connectionString: server.url }, () => server.stop(), `127.0.0.1:${server.port}/postgres`);
+}
+
+/** The directory holds data and a password. */
+function keepOutOfGit(): void {
+  const parent = dirname(localDirectory);
+  mkdirSync(parent, { recursive: true });
+  const path = join(parent, ".gitignore");
+  if (!existsSync(path)) writeFileSync(path, "*\n");
 }
 
 async function importPg(): Promise<{ readonly Pool: typeof Pool }> {

@@ -153,6 +153,7 @@ test("without DATABASE_URL it starts a PostgreSQL of its own, says so, and stops
   assert.deepEqual([summaryIn(first.stdout).applied, summaryIn(first.stdout).rejected], [10, 1]);
   assert.equal(existsSync(join(cwd, ".inbox/postgres/postgres.log")), true);
   assert.equal(livingPostmaster(join(cwd, ".inbox/postgres/data")), undefined);
+  assert.equal(readFileSync(join(cwd, ".inbox/.gitignore"), "utf8"), "*\n");
   const password = readFileSync(join(cwd, ".inbox/postgres/password"), "utf8");
   assert.doesNotMatch(first.stdout + first.stderr, new RegExp(password));
 
