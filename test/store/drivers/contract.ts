@@ -139,7 +139,7 @@ export function driverContract(
           connection.release();
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 40, endOnFailure: true },
     );
   });
 

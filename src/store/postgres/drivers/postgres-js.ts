@@ -31,7 +31,7 @@ export function postgresJsDriver(sql: PostgresJsLike): Driver {
       const held = await connectInTime(
         async () => {
           if (open.size() === 0) await openOne(sql, open);
-          return capture(await sql.reserve(), open);
+          return capture(await sql.reserve(), open, sql.options.prepare === false);
         },
         (late) => late.connection.release(),
         timeoutMs,
@@ -90,7 +90,7 @@ interface Held {
   captured(): boolean;
 }
 
-function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
+function capture(handle: PostgresJsReserved, open: OpenConnections, oneByOne: boolean): Held {
   const watch = transactionWatch();
   const unanswered = new Set<PendingStatement>();
   let raw: PostgresJsConnection | null = null;
@@ -111,7 +111,7 @@ function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
   const usable = Promise.resolve(probe).then(
     (answer) => {
       pid = answer.state?.pid ?? null;
-      if (raw && pid !== null) return;
+      if (raw !== null && pid !== null) return;
       handle.release();
       throw new InboxError(
         "invalid-option",
@@ -124,6 +124,9 @@ function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
     },
   );
   usable.catch(ignore);
+  // Without prepared statements a statement goes in two halves, and PgBouncer may give the server connection away between
+  // them when another statement is on the wire.
+  let turn: Promise<void> = usable.catch(ignore);
 
   const connection: DriverConnection = {
     query(text, values) {
@@ -135,7 +138,10 @@ function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
           return reject(
             new InboxError("connection-lost", "The connection was given back and cannot be used any more."),
           );
-        void send({ text, values, resolve, reject });
+        const statement = { text, values, resolve, reject };
+        unanswered.add(statement);
+        if (oneByOne) turn = turn.then(() => send(statement));
+        else void send(statement);
       });
       answer.catch(ignore);
       return answer;
@@ -147,23 +153,20 @@ function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
     },
     release() {
       if (!held) return;
-      if (lost || unanswered.size > 0 || watch.status() !== "idle") return this.discard();
+      if (lost || unanswered.size > 0 || watch.status() !== "idle") return discard();
       held = false;
-      if (raw) raw.onclose = null;
-      handle.release();
+      if (pid !== null) letGo();
+      else void usable.then(letGo, ignore);
     },
-    discard() {
-      if (!held) return;
-      held = false;
-      if (!lost) close(connectionLost(new Error("it was closed while statements were running")));
-    },
+    discard,
   };
   return { connection, usable, captured: () => raw !== null };
 
   async function send(statement: PendingStatement): Promise<void> {
-    unanswered.add(statement);
+    if (!unanswered.has(statement)) return;
     // The probe counts as a neighbour while it is on the wire.
-    const alone = unanswered.size === 1 && pid !== null;
+    const alone = () => oneByOne || (unanswered.size === 1 && pid !== null);
+    const wasAlone = alone();
     const { text } = statement;
     const values = statement.values?.map((value) => (value === undefined ? null : value)) ?? [];
     try {
@@ -181,10 +184,21 @@ function capture(handle: PostgresJsReserved, open: OpenConnections): Held {
       if (!unanswered.has(statement)) return;
       if (isServerError(error) && !endsTheSession(error)) watch.failed(text);
       // The driver could not write a value. With others on the wire it rejects the wrong one and leaves this one hanging.
-      else if (!alone || unanswered.size > 1 || isConnectionError(error)) return doubt(error);
+      else if (!wasAlone || !alone() || isConnectionError(error)) return doubt(error);
       unanswered.delete(statement);
       statement.reject(error);
     }
+  }
+
+  function letGo(): void {
+    if (raw) raw.onclose = null;
+    handle.release();
+  }
+
+  function discard(): void {
+    if (!held) return;
+    held = false;
+    if (!lost) close(connectionLost(new Error("it was closed while statements were running")));
   }
 
   function doubt(cause: unknown): void {
