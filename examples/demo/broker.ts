@@ -67,7 +67,7 @@ interface Consumer {
 export function createBroker({ prefetch = 50, onAck }: BrokerOptions = {}): Broker {
   const consumers = new Set<Consumer>();
   let ready: Copy[] = [];
-  let waiting: (() => void)[] = [];
+  const waiting: (() => void)[] = [];
   let nextTag = 1;
   let delayed = 0;
   let deliveries = 0;

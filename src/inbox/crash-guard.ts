@@ -3,14 +3,15 @@ import { InboxError } from "../errors.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import { errorText } from "./classify-error.ts";
 import { busy, failUncounted, quarantineItem } from "./fail.ts";
+import { createGate } from "./gate.ts";
 import { workLane } from "./lane-attempt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 
 /**
  * Finds the message that kills its process. While nothing dies it costs one heartbeat a few seconds and no write a
- * message. After an unclean death, messages that were handed over before run alone, each behind a committed "started"
- * mark; a mark left by a dead worker is a crash of that message, and of no other.
+ * message. After an unclean death, messages that were handed over before run alone in their process, each behind a
+ * committed "started" mark; a mark left by a dead worker is a crash of that message, and of no other.
  */
 export interface CrashGuard {
   start(): Promise<void>;
@@ -23,6 +24,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
   const { workers } = context.store;
   const { consumer } = context.name;
   const id = randomUUID();
+  const gate = createGate();
   let died = 0;
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> = Promise.resolve();
@@ -79,8 +81,11 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
     },
     async work(items) {
       const [first] = items;
-      if (died > 0 && first?.redelivered === true && items.length === 1) return workCarefully(first);
-      return workLane(context, items);
+      if (died > 0 && first?.redelivered === true && items.length === 1) {
+        // Beside other lanes, what kills the process would leave its neighbours' marks behind too.
+        return gate.alone(() => workCarefully(first));
+      }
+      return gate.together(() => workLane(context, items));
     },
     async stop() {
       clearInterval(timer);
