@@ -39,6 +39,8 @@ async function main(filters: readonly string[]): Promise<number> {
 async function runFiles(files: readonly string[]): Promise<number> {
   const counts = new Map<string, number>();
   const skipped: string[] = [];
+  const open: string[] = [];
+  const where = (file: string | undefined): string => (file === undefined ? "" : `${relative(root, file)}: `);
   const stream = run({
     files: [...files],
     concurrency: availableParallelism() + 1,
@@ -47,7 +49,11 @@ async function runFiles(files: readonly string[]): Promise<number> {
   stream.on("test:pass", ({ name, skip, file }) => {
     if (skip === undefined || skip === false) return;
     const reason = typeof skip === "string" && skip !== "" ? skip : "no reason given";
-    skipped.push(`${file === undefined ? "" : `${relative(root, file)}: `}${name}: ${reason}`);
+    skipped.push(`${where(file)}${name}: ${reason}`);
+  });
+  // An open test shows what is still to be built; it may fail, and says why.
+  stream.on("test:fail", ({ name, todo, file }) => {
+    if (todo !== undefined && todo !== false) open.push(`${where(file)}${name}: ${String(todo)}`);
   });
   stream.on("test:diagnostic", ({ message, nesting }) => {
     // The runner closes with its totals, one a line; the last ones count.
@@ -63,6 +69,8 @@ async function runFiles(files: readonly string[]): Promise<number> {
 
   const count = (name: string): number => counts.get(name) ?? 0;
   if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((line) => `  ${line}`).join("\n")}`);
+  if (open.length > 0)
+    console.log(`\nOpen, for work to come:\n${open.map((line) => `  ${line}`).join("\n")}`);
   const failed = count("fail") + count("cancelled");
   console.log(`\n${count("pass")} passed, ${failed} failed, ${count("skipped")} skipped`);
   if (count("pass") === 0) console.error("No test ran.");
