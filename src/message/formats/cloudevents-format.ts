@@ -25,6 +25,9 @@ export const cloudevents = (): Format => ({
   fingerprint: { by: "bytes" },
   read(delivery) {
     const mode = contentMode(delivery);
+    if (delivery.body === null && (mode === "structured" || mode === "batch")) {
+      return refused(delivery, fault("malformed", "The CloudEvent cannot be read: there is no body."));
+    }
     if (mode === "structured") return [readStructured(delivery, delivery.body)];
     if (mode === "batch") return readBatch(delivery);
     if (mode === "other") {

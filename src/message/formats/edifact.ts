@@ -1,5 +1,4 @@
-import { storeText } from "../create-message.ts";
-import { fault, ignored, readAs, refused } from "./format.ts";
+import { fault, ignored, partsOf, readAs, refused } from "./format.ts";
 import type { Format, RawDelivery, ReadItem, Why } from "./format.ts";
 import { readInterchanges } from "./edifact-interchange.ts";
 import type { EdiParty, Interchange } from "./edifact-interchange.ts";
@@ -41,12 +40,10 @@ export const edifact = (options: EdifactOptions = {}): Format => ({
   name: "edifact",
   fingerprint: { by: "bytes" },
   read(delivery) {
-    const { body } = delivery;
-    const interchanges = readInterchanges(
-      typeof body === "string" ? storeText(body) : (body ?? new Uint8Array()),
-    );
+    const own = partsOf(delivery);
+    const interchanges = readInterchanges(own.body ?? new Uint8Array());
     if (interchanges.length === 0) return ignored("a file without interchanges");
-    return interchanges.flatMap((interchange) => readOne(delivery, interchange, options));
+    return interchanges.flatMap((interchange) => readOne(own, interchange, options));
   },
 });
 

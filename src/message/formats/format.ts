@@ -88,6 +88,16 @@ export function refused(
   return [{ kind: "message", received, why: noWhy }];
 }
 
+/**
+ * The delivery as its many parts are given it: with its body as bytes, made once, and without headers, which belong to
+ * the whole. Otherwise a delivery of many parts would cost its size for each of them.
+ */
+export const partsOf = (delivery: RawDelivery): RawDelivery & { readonly body: Uint8Array | null } => ({
+  ...delivery,
+  headers: undefined,
+  body: bodyBytes(delivery.body),
+});
+
 export const fault = (code: Fault["code"], text: string): Fault => ({ code, text });
 
 /** Tells a fault from the text, or the nothing, that stands in its place otherwise. */

@@ -4,7 +4,7 @@ import type { JsonDocument } from "../json-document.ts";
 import { maxIdBytes } from "../limits.ts";
 import { parseRfc3339 } from "../rfc3339.ts";
 import { showValue } from "../show-value.ts";
-import { fault, ignored, readAs, refused } from "./format.ts";
+import { fault, ignored, partsOf, readAs, refused } from "./format.ts";
 import type { Format, RawDelivery, ReadItem, Why } from "./format.ts";
 import { joinName, joinNameWithin } from "./join-name.ts";
 import { snsNotification } from "./sns-envelope.ts";
@@ -41,7 +41,8 @@ export const s3 = (): Format => ({
       );
     }
     if (spans.spans.length === 0) return ignored("an S3 notification without records");
-    return spans.spans.flatMap(({ start, end }) => readRecord(delivery, records.slice(start, end)));
+    const own = partsOf(delivery);
+    return spans.spans.flatMap(({ start, end }) => readRecord(own, records.slice(start, end)));
   },
 });
 

@@ -1,8 +1,7 @@
-import { storeText } from "../create-message.ts";
 import { segmentElements, segmentEnd, skipWhiteSpace, startsWith } from "./edi-scanner.ts";
 import type { EdiSyntax } from "./edi-scanner.ts";
 import { edifactDecoder } from "./edifact-charset.ts";
-import { fault, ignored, readAs, refused } from "./format.ts";
+import { fault, ignored, partsOf, readAs, refused } from "./format.ts";
 import type { Format, RawDelivery, ReadItem, Why } from "./format.ts";
 import { joinName } from "./join-name.ts";
 
@@ -43,14 +42,14 @@ export function x12({ unit = "interchange", test = "ignore" }: X12Options = {}):
     name: "x12",
     fingerprint: { by: "bytes" },
     read(delivery) {
-      const { body } = delivery;
-      const file = typeof body === "string" ? storeText(body) : (body ?? new Uint8Array());
+      const whole = partsOf(delivery);
+      const file = whole.body ?? new Uint8Array();
       const items: ReadItem[] = [];
       let at = skipWhiteSpace(file, 0);
       if (at >= file.length) return ignored("a file without interchanges");
       while (at < file.length) {
         const read = readInterchange(file, at);
-        const own: RawDelivery = { ...delivery, body: file.subarray(at, read.end) };
+        const own: RawDelivery = { ...whole, body: file.subarray(at, read.end) };
         items.push(...toItems(own, read, unit, test, why));
         at = skipWhiteSpace(file, read.end);
       }
