@@ -114,3 +114,29 @@ export class InboxError extends Error {
 export class PermanentError extends Error {
   override readonly name = "PermanentError";
 }
+
+/** Whether the error or one of its causes has this SQLSTATE or code. */
+export function hasCode(error: unknown, code: string): boolean {
+  for (const link of causes(error)) if (codeOf(link) === code) return true;
+  return false;
+}
+
+/** The error and its causes, outermost first; at most eight, so that a circle ends. */
+export function* causes(error: unknown): Generator {
+  let link = error;
+  for (let depth = 0; depth < 8 && link !== undefined && link !== null; depth++) {
+    yield link;
+    link = typeof link === "object" && "cause" in link ? link.cause : undefined;
+  }
+}
+
+/** Error codes are hostile too: only text is one. */
+export function codeOf(link: unknown): string {
+  if (typeof link !== "object" || link === null) return "";
+  try {
+    const code: unknown = (link as { code?: unknown }).code;
+    return typeof code === "string" ? code : "";
+  } catch {
+    return "";
+  }
+}

@@ -56,9 +56,9 @@ const contender = (name: string, setup: Setup): Contender => ({
 
 export const inboxContenders: readonly Contender[] = [
   contender("tx", { handler: creditByTx, lanes: 8 }),
-  contender("statements", { handler: credit as Handler, lanes: 4 }),
-  contender("statements without claim", { handler: credit as Handler, lanes: 4, store: withoutClaim }),
-  contender("set", { handler: creditAll as Handler, lanes: 4 }),
+  contender("statements", { handler: credit, lanes: 4 }),
+  contender("statements without claim", { handler: credit, lanes: 4, store: withoutClaim }),
+  contender("set", { handler: creditAll, lanes: 4 }),
   contender("unkeyed", { handler: creditByTx, lanes: 8, keyed: false }),
   contender("claim only", { handler: () => undefined, lanes: 4, adds: false }),
   contender("duplicates", { handler: () => undefined, lanes: 4, adds: false, again: true }),

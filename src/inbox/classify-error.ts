@@ -1,4 +1,4 @@
-import { InboxError, PermanentError } from "../errors.ts";
+import { causes, codeOf, InboxError, PermanentError } from "../errors.ts";
 
 /**
  * What an error says about trying again. `permanent`: never. `conflict`: at once, another transaction was in the way.
@@ -54,12 +54,6 @@ export function isStoreAway(error: unknown): boolean {
   return false;
 }
 
-/** Whether the error or one of its causes has this SQLSTATE or code. */
-export function hasCode(error: unknown, code: string): boolean {
-  for (const link of causes(error)) if (codeOf(link) === code) return true;
-  return false;
-}
-
 /** An error and its causes in readable form, for people; bounded, and safe with any thrown value. */
 export function errorText(error: unknown): string {
   const parts: string[] = [];
@@ -73,26 +67,6 @@ export function errorText(error: unknown): string {
     }
   }
   return parts.join("; caused by ");
-}
-
-/** The error and its causes, outermost first; at most eight, so that a circle ends. */
-function* causes(error: unknown): Generator {
-  let link = error;
-  for (let depth = 0; depth < 8 && link !== undefined && link !== null; depth++) {
-    yield link;
-    link = typeof link === "object" && "cause" in link ? link.cause : undefined;
-  }
-}
-
-/** Error codes are hostile too: only text is one. */
-function codeOf(link: unknown): string {
-  if (typeof link !== "object" || link === null) return "";
-  try {
-    const code: unknown = (link as { code?: unknown }).code;
-    return typeof code === "string" ? code : "";
-  } catch {
-    return "";
-  }
 }
 
 /** What a thrown value looks like as an Error, unchanged if it is one. */

@@ -1,7 +1,7 @@
-import { InboxError } from "../errors.ts";
+import { hasCode, InboxError } from "../errors.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
-import { asError, classifyError, hasCode, isStoreAway } from "./classify-error.ts";
+import { asError, classifyError, isStoreAway } from "./classify-error.ts";
 import { busy, failAlone, failUncounted, quarantineConflict, quarantineItem } from "./fail.ts";
 import { createInterrupt } from "./interrupt.ts";
 import { settle, type Item } from "./item.ts";

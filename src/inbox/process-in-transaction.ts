@@ -1,10 +1,9 @@
-import { InboxError } from "../errors.ts";
+import { hasCode, InboxError } from "../errors.ts";
 import type { FingerprintMode } from "../message/fingerprint.ts";
 import { isRejected, type Identity, type Message, type Received } from "../message/message.ts";
 import { validateData } from "../message/schema.ts";
 import { withData } from "../message/create-message.ts";
 import { telemetry } from "../telemetry/channels.ts";
-import { hasCode } from "./classify-error.ts";
 import { quarantineConflict, quarantineItem } from "./fail.ts";
 import type { Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";

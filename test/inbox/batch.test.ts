@@ -46,10 +46,10 @@ for (const [form, handler] of Object.entries(forms)) {
     const consumer = `few-${form}`;
     const commits = listen<{ consumer: string; size: number }>(t, "committed", consumer);
     const messages = Array.from({ length: 1_000 }, (_, i) => message(`m${i}`, { key: `k${i % 50}` }));
-    const first = await inboxWith({ consumer }).processBatch(messages, handler as MessageHandler);
+    const first = await inboxWith({ consumer }).processBatch(messages, handler);
     assert.deepEqual(new Set(outcomesOf(first)), new Set(["applied"]));
     assert.ok(commits.length < 200, `${commits.length} transactions`);
-    const again = await inboxWith({ consumer }).processBatch(messages, handler as MessageHandler);
+    const again = await inboxWith({ consumer }).processBatch(messages, handler);
     assert.deepEqual(new Set(outcomesOf(again)), new Set(["duplicate"]));
     assert.equal(
       Object.values(await effects()).reduce((sum, n) => sum + n, 0),
@@ -62,7 +62,7 @@ for (const [form, handler] of Object.entries(forms)) {
     const { inbox, effects, pool } = await testInbox(t);
     await pool.query("alter table effect add constraint no_poison check (message_id <> 'm50')");
     const messages = Array.from({ length: 100 }, (_, i) => message(`m${i}`, { key: "one" }));
-    const outcomes = outcomesOf(await inbox.processBatch(messages, handler as MessageHandler));
+    const outcomes = outcomesOf(await inbox.processBatch(messages, handler));
     assert.deepEqual(
       outcomes,
       messages.map(({ id }) => (id === "m50" ? "failed" : "applied")),

@@ -144,7 +144,9 @@ test("leaves the ledger's row untouched by duplicates (CLM-05)", async (t) => {
   const { inbox, pool } = await testInbox(t);
   await inbox.process(message("m1"), recordEffect);
   const row = () =>
-    pool.query("select ctid::text, xmin::text, xmax::text from message").then(({ rows }) => rows);
+    pool
+      .query<Record<string, string>>("select ctid::text, xmin::text, xmax::text from message")
+      .then(({ rows }) => rows);
   const before = await row();
   for (let i = 0; i < 100; i++) await inbox.process(message("m1"), recordEffect);
   assert.deepEqual(await row(), before);

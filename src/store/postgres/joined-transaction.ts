@@ -1,4 +1,4 @@
-import { InboxError } from "../../errors.ts";
+import { hasCode, InboxError } from "../../errors.ts";
 import type { ConsumerName, JoinedTransaction } from "../store.ts";
 import type { QueryResult } from "../statement.ts";
 import type { UserTransaction } from "./drivers/user-transaction.ts";
@@ -29,8 +29,7 @@ export function joinedTransaction(
     async prove() {
       const status = tx.status?.() ?? "unknown";
       if (status === "idle") throw notATransaction("The connection has no transaction open.");
-      if (status === "failed")
-        throw notATransaction("The transaction is already aborted by an earlier error.");
+      if (status === "failed") throw aborted();
       if (status === "lost") throw notATransaction("The connection is lost.");
       if (status === "open") return;
       const first = await now();
@@ -40,10 +39,18 @@ export function joinedTransaction(
     },
     async claim(claims) {
       const { text, values } = claimStatement(sql.claim, name, claimLockTimeoutMs, claims);
-      return notNewFrom(await query<ClaimRow>(text, values));
+      try {
+        return notNewFrom(await query<ClaimRow>(text, values));
+      } catch (error) {
+        // A driver may hear of the abort only after the error that caused it was handed out.
+        if (hasCode(error, "25P02")) throw aborted();
+        throw error;
+      }
     },
   };
 }
+
+const aborted = (): InboxError => notATransaction("The transaction is already aborted by an earlier error.");
 
 const notATransaction = (why: string): InboxError =>
   new InboxError(

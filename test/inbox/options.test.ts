@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createInbox, retryIn, type Store } from "../../src/index.ts";
+
+const store = { begin: () => undefined, maxConnections: 10 } as unknown as Store;
+
+test("refuses options that break their rule, naming field, rule and value", () => {
+  const wrong: readonly (readonly [object, RegExp])[] = [
+    [{ store: undefined }, /store must be a store, such as postgres\(pool\)/],
+    [{ store: {} }, /store must be a store/],
+    [{ consumer: "" }, /consumer must be a text of 1 to 128 bytes without NUL; got ""/],
+    [{ consumer: undefined }, /consumer must be a text .*; got undefined/],
+    [{ consumer: "a\0b" }, /consumer must be a text/],
+    [{ consumer: "é".repeat(65) }, /consumer must be a text/],
+    [{ consumer: "\ud800" }, /consumer must be a text/],
+    [{ handlerVersion: "" }, /handlerVersion must be a text/],
+    [{ lanes: 0 }, /lanes must be a whole number from 1 to 256; got 0/],
+    [{ lanes: 1.5 }, /lanes must be a whole number .*; got 1.5/],
+    [{ lanes: Number.NaN }, /lanes must be a whole number .*; got NaN/],
+    [{ lanes: 10 }, /lanes: 10 needs a pool of at least 11 connections; this one has max: 10/],
+    [{ maxBatch: 10_001 }, /maxBatch must be a whole number from 1 to 10000/],
+    [{ maxAttempts: 0 }, /maxAttempts/],
+    [
+      { isolation: "read uncommitted" },
+      /isolation must be one of read committed, repeatable read, serializable/,
+    ],
+    [{ fingerprint: { by: "md5" } }, /fingerprint\.by must be/],
+    [{ fingerprint: { by: "json", except: ["sentAt"] } }, /fingerprint\.except\[0\]/],
+  ];
+  for (const [options, text] of wrong) {
+    const make = () => createInbox({ store, consumer: "c", ...options });
+    assert.throws(make, { code: "invalid-option", message: text }, JSON.stringify(options));
+  }
+});
+
+test("takes the defaults with a pool of any size", () => {
+  for (const maxConnections of [undefined, 1, 2, 100]) {
+    createInbox({ store: { ...store, maxConnections }, consumer: "c" });
+  }
+});
+
+test("refuses a wait that is no time", () => {
+  for (const ms of [-1, Number.NaN, Number.POSITIVE_INFINITY]) assert.throws(() => retryIn(ms), RangeError);
+});
