@@ -4,8 +4,8 @@ import { brokerSource } from "../../examples/demo/broker-source.ts";
 import { batch, createInbox, PermanentError, postgres, receiveMessage, sql } from "../../src/index.ts";
 import type { BatchHandler, BuiltStatement, HandlerTx, Message, MessageHandler } from "../../src/index.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
-import { dieAt, killServer } from "./die-at.ts";
-import type { Body, Form, Plan, Told } from "./plan.ts";
+import { killServer, watchPoints } from "./watch-points.ts";
+import type { Body, Form, Plan, Point, Told } from "./plan.ts";
 
 const plan = JSON.parse(process.argv[2]!) as Plan;
 const pool = new pg.Pool({
@@ -18,6 +18,9 @@ const backends = new Set<number>();
 pool.on("connect", (client) => backends.add((client as unknown as { processID: number }).processID));
 pool.on("error", () => undefined);
 
+// The test has ended.
+process.once("disconnect", () => process.exit());
+
 const tell = (told: Told): void => void process.send?.(told);
 
 function die(by: NonNullable<Plan["die"]>["by"]): void {
@@ -28,32 +31,28 @@ function die(by: NonNullable<Plan["die"]>["by"]): void {
   else process.kill(process.pid, by);
 }
 
-/** Called by handlers between their two statements, or before they answer. */
-let inHandler = (message: Message): void => {
-  if (plan.poison !== undefined && message.id.startsWith(plan.poison.id)) die(plan.poison.by);
-};
-
 telemetry.outcome.subscribe((event) => {
   const { message, outcome } = event as { message: Message | undefined; outcome: string };
   tell({ outcome, id: message?.id });
 });
-if (plan.die !== undefined) {
-  const { at, by } = plan.die;
-  dieAt(at, pool, () => die(by));
-  const before = inHandler;
-  let over = at !== "handler";
-  inHandler = (message) => {
-    before(message);
-    if (over) return;
-    over = true;
-    die(by);
-  };
+let dead = plan.die === undefined;
+function reached(point: Point): void {
+  if (dead || plan.die?.at !== point) return;
+  dead = true;
+  die(plan.die.by);
+}
+watchPoints(pool, reached);
+
+/** Called by handlers between their two statements, or before they answer. */
+function inHandler({ id }: Message): void {
+  if (plan.poison !== undefined && id.startsWith(plan.poison.id)) die(plan.poison.by);
+  reached("handler");
 }
 
 let failedOnce = false;
-function failIfAsked({ json }: { json: Body }): void {
-  if (json.fail === "permanent") throw new PermanentError("The message says so.");
-  if (json.fail !== "once" || failedOnce) return;
+function failIfAsked({ fail }: Body): void {
+  if (fail === "permanent") throw new PermanentError("The message says so.");
+  if (fail !== "once" || failedOnce) return;
   failedOnce = true;
   throw new Error("The message fails once.");
 }
@@ -68,12 +67,12 @@ const forms: Record<Form, MessageHandler | BatchHandler> = {
   tx: async (message, { tx }) => {
     await tx.query(record(message));
     inHandler(message);
-    failIfAsked({ json: bodyOf(message) });
+    failIfAsked(bodyOf(message));
     await tx.query(add(message));
   },
   statements: (message) => {
     inHandler(message);
-    failIfAsked({ json: bodyOf(message) });
+    failIfAsked(bodyOf(message));
     return [record(message), add(message)];
   },
   batch: batch(async (messages: readonly Message[], { tx }: { tx: HandlerTx }) => {
@@ -81,7 +80,7 @@ const forms: Record<Form, MessageHandler | BatchHandler> = {
       messages.map(({ id }) => id),
     ]);
     for (const message of messages) inHandler(message);
-    for (const message of messages) failIfAsked({ json: bodyOf(message) });
+    for (const message of messages) failIfAsked(bodyOf(message));
     const amount = messages.reduce((sum, message) => sum + bodyOf(message).amount, 0);
     await tx.query("update account set balance = balance + $1 where id = 1", [amount]);
   }),

@@ -12,40 +12,30 @@ const channels = {
   settled: telemetry.settled,
 } as const;
 
-/** What the driver writes at these points, and whether it still leaves. */
-const writes = {
-  "commit sent": { text: "commit", leaves: true },
-  attempt: { text: ".attempt (digest", leaves: false },
-  quarantine: { text: ".quarantine as q", leaves: false },
-} as const;
+/** What the driver writes at these points, and whether it still leaves before the listener is called. */
+const writes = [
+  { point: "commit sent", text: "commit", leaves: true },
+  { point: "attempt", text: ".attempt (digest", leaves: false },
+  { point: "quarantine", text: ".quarantine as q", leaves: false },
+] as const;
 
 /**
- * Calls `die` when the process first comes to the point. The points between handlers are told by telemetry channels,
- * whose subscribers run synchronously; those on the wire are seen in what the driver writes to its sockets. The point
- * inside a handler is the handler's own to call.
+ * Calls `reached` whenever the process comes to a point. Those between handlers are told by telemetry channels, whose
+ * subscribers run synchronously; those on the wire are seen in what the driver writes to its sockets, so this has to be
+ * called before the pool connects. The point inside a handler is the handler's own to tell.
  */
-export function dieAt(point: Point, pool: pg.Pool, die: () => void): void {
-  if (point === "handler") return;
-  let over = false;
-  const once = (): void => {
-    if (over) return;
-    over = true;
-    die();
-  };
-  if (!(point in writes)) {
-    channels[point as keyof typeof channels].subscribe(once);
-    return;
-  }
-  const { text, leaves } = writes[point as keyof typeof writes];
+export function watchPoints(pool: pg.Pool, reached: (point: Point) => void): void {
+  for (const [point, channel] of Object.entries(channels)) channel.subscribe(() => reached(point as Point));
   pool.on("connect", (client) => {
     const { stream } = (client as unknown as { connection: { stream: NodeJS.WritableStream } }).connection;
     const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
     const watched = (...parts: unknown[]): boolean => {
-      const meant = Buffer.isBuffer(parts[0]) && parts[0].includes(text);
-      if (meant && !leaves) once();
+      const [bytes] = parts;
+      const meant = writes.filter(({ text }) => Buffer.isBuffer(bytes) && bytes.includes(text));
+      for (const { point, leaves } of meant) if (!leaves) reached(point);
       // The socket takes it at once, so it is with the kernel when this returns.
       const flushed = write(...parts);
-      if (meant && leaves) once();
+      for (const { point, leaves } of meant) if (leaves) reached(point);
       return flushed;
     };
     Object.assign(stream, { write: watched });
