@@ -32,15 +32,18 @@ const rowColumns = `
        id::text as id, status, consumer, tenant, producer, message_id, code, error, attempts, deliveries,
        coalesce(octet_length(payload), 0) as payload_bytes, first_failed_at, last_failed_at, handler_version`;
 
-/** Newest first, by `quarantine_pkey` or `quarantine_consumer`; pages by id, so new entries shift nothing. */
+/**
+ * Newest first, by `quarantine_pkey` or `quarantine_consumer`; pages by id, so new entries shift nothing. `q.id` is the
+ * number; a bare `id` in `order by` would be the text that is selected.
+ */
 export const listQuarantineSql = (schema: string): string => `
 select ${rowColumns}
-  from ${schema}.quarantine
+  from ${schema}.quarantine q
  where ($1::text is null or consumer = $1::text)
    and ($2::text is null or code = $2::text)
    and ($3::text is null or status = $3::text)
-   and ($4::text is null or id < $4::text::bigint)
- order by id desc
+   and ($4::text is null or q.id < $4::text::bigint)
+ order by q.id desc
  limit $5::int`;
 
 /** By primary key. */
