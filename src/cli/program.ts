@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { readFileSync } from "node:fs";
+import { identifyCommand } from "./commands/identify.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { quarantineListCommand } from "./commands/quarantine-list.ts";
 import { quarantineShowCommand } from "./commands/quarantine-show.ts";
@@ -17,6 +18,7 @@ Examples:
   $ inbox migrate --print > inbox.sql                the same as SQL, for a migration tool of your own
   $ inbox run handler.ts --source orders.ndjson      apply every message of a file once
   $ tail -f events.ndjson | inbox run handler.ts --source -
+  $ inbox identify event.json                        which id the inbox would take, and why
   $ inbox quarantine list                            what needs a person
   $ inbox quarantine show 17
 
@@ -36,7 +38,11 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .showHelpAfterError("(inbox --help shows how)");
   const quarantine = new Command("quarantine").description("messages that were set aside for a person");
   quarantine.addCommand(quarantineListCommand(io, ended)).addCommand(quarantineShowCommand(io, ended));
-  program.addCommand(runCommand(io, ended)).addCommand(migrateCommand(io, ended)).addCommand(quarantine);
+  program
+    .addCommand(runCommand(io, ended))
+    .addCommand(migrateCommand(io, ended))
+    .addCommand(quarantine)
+    .addCommand(identifyCommand(io, ended));
   quietly(program, io);
   try {
     await program.parseAsync([...args], { from: "user" });
