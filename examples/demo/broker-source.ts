@@ -39,7 +39,7 @@ export function brokerSource(read: (body: string) => Received): Source {
     },
     async close() {
       // What is in hand and not settled is delivered again, to somebody else.
-      if (process.connected) process.disconnect();
+      if (receive !== undefined && process.connected) process.disconnect();
     },
   };
 }

@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { createBroker, type Broker, type BrokerCounts } from "../../examples/demo/broker.ts";
+import { bundle } from "../../examples/demo/bundle.ts";
+import { seededRandom, type Random } from "../../examples/demo/random.ts";
+import { startLocalPostgres, type LocalPostgres } from "../../src/local-postgres/local-postgres.ts";
+import { migrate } from "../../src/store/postgres/migrate.ts";
+import { points, type Point } from "../crash/plan.ts";
+import { testBinaries } from "../support/server.ts";
+import { check, type Verdict } from "./check.ts";
+import { startFleet, type Fleet } from "./fleet.ts";
+import { accounts, createMessages, type Messages } from "./messages.ts";
+
+export interface ChaosOptions {
+  /** Kills of consumers and of the server together. */
+  readonly kills: number;
+  readonly seed: number;
+  /** Default 4. */
+  readonly consumers?: number | undefined;
+  /** Told of progress now and then. */
+  readonly onProgress?: ((text: string) => void) | undefined;
+}
+
+export interface ChaosReport extends Verdict {
+  readonly seed: number;
+  /** Kills that were done, of the server too. */
+  readonly kills: number;
+  readonly serverKills: number;
+  /** Where they hit; `any time`: from outside, with messages in hand. */
+  readonly killedAt: Readonly<Record<string, number>>;
+  /** Deaths by messages that kill their process; not among the kills. */
+  readonly poisonDeaths: number;
+  readonly deliveries: number;
+  readonly redeliveries: number;
+  /** Deliveries that never got an acknowledgement. */
+  readonly unsettled: number;
+  readonly durationMs: number;
+}
+
+const schema = "inbox";
+const serverEvery = 10;
+const aimedPoints: readonly Point[] = [...points, "quarantine"];
+const settleTimeoutMs = 60_000;
+const idleTimeoutMs = 30_000;
+
+/** Kills until it has killed enough, lets everything settle, and compares the tables with what was sent. */
+export async function chaos({
+  kills,
+  seed,
+  consumers = 4,
+  onProgress = () => undefined,
+}: ChaosOptions): Promise<ChaosReport> {
+  const begun = performance.now();
+  const random = seededRandom(seed);
+  const directory = mkdtempSync(join(tmpdir(), "inbox-chaos-"));
+  const program = await bundle(join(import.meta.dirname, "consumer.ts"));
+  const server = await startLocalPostgres({ directory, binaries: testBinaries() });
+  const messages = createMessages(random);
+  const broker = createBroker({
+    prefetch: 20,
+    onAck({ body }) {
+      const copy = messages.afterAck(body);
+      if (copy !== undefined) broker.publish([copy], { redelivered: true });
+    },
+  });
+  let pool = await prepare(server.url);
+  const fleet = startFleet(program, broker, consumers, { CHAOS_URL: server.url, CHAOS_SCHEMA: schema });
+  try {
+    const feed = startFeed(broker, messages);
+    const killed = await killMany({ kills, random, server, broker, messages, fleet, onProgress });
+    feed.stop();
+    onProgress(`${killed.kills} kills done; waiting until everything is settled`);
+    await Promise.race([broker.drained(), sleep(settleTimeoutMs, undefined, { ref: false })]);
+    const counts = broker.counts();
+    const poisonDeaths = fleet.poisoned();
+    await fleet.stop();
+    await pool.end();
+    pool = poolOf(server.url);
+    const verdict = await check(pool, messages);
+    return {
+      seed,
+      ...killed,
+      poisonDeaths,
+      ...{
+        deliveries: counts.deliveries,
+        redeliveries: counts.redeliveries,
+        unsettled: counts.ready + counts.inHand,
+      },
+      ...verdict,
+      wrong: [...verdict.wrong, ...fleet.unexpected],
+      durationMs: Math.round(performance.now() - begun),
+    };
+  } finally {
+    await fleet.stop();
+    await pool.end().catch(() => undefined);
+    await server.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function poolOf(url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, options: `-c search_path=${schema},public`, max: 2 });
+  // The server is killed under it.
+  pool.on("error", () => undefined);
+  return pool;
+}
+
+async function prepare(url: string): Promise<pg.Pool> {
+  const pool = poolOf(url);
+  await migrate(pool, { schema });
+  // No unique key: an effect that is there twice is to be seen.
+  await pool.query(
+    "create table effect (message_id text not null, payload text not null, amount int not null)",
+  );
+  await pool.query("create table account (id int primary key, balance bigint not null default 0)");
+  await pool.query("insert into account (id) select generate_series(1, $1::int)", [accounts]);
+  return pool;
+}
+
+/** Keeps enough messages waiting that every consumer has work, and no more. */
+function startFeed(broker: Broker, messages: Messages): { stop(): void } {
+  const timer = setInterval(() => {
+    if (broker.counts().ready > 80) return;
+    for (let i = 0; i < 10; i++) broker.publish(messages.next());
+  }, 20);
+  return { stop: () => clearInterval(timer) };
+}
+
+interface Parts {
+  readonly kills: number;
+  readonly random: Random;
+  readonly server: LocalPostgres;
+  readonly broker: Broker;
+  readonly messages: Messages;
+  readonly fleet: Fleet;
+  readonly onProgress: (text: string) => void;
+}
+
+async function killMany(parts: Parts): Promise<Pick<ChaosReport, "kills" | "serverKills" | "killedAt">> {
+  const { kills, random, server, broker, messages, fleet, onProgress } = parts;
+  const killedAt: Record<string, number> = {};
+  let done = 0;
+  let serverKills = 0;
+  let idleSince = performance.now();
+  while (done < kills && performance.now() - idleSince < idleTimeoutMs) {
+    await sleep(random.whole(10, 250));
+    if ((done + 1) % serverEvery === 0 && broker.counts().inHand > 0) {
+      await server.kill();
+      await server.restart();
+      serverKills++;
+      killedAt["server"] = serverKills;
+    } else {
+      const child = fleet.atWork(random.pick);
+      if (child === undefined) continue;
+      const where = await fleet.kill(
+        child,
+        random.chance(0.75) ? random.pick(aimedPoints) : undefined,
+        1_500,
+      );
+      // That one was not ours.
+      if (where === "poison") continue;
+      killedAt[where] = (killedAt[where] ?? 0) + 1;
+    }
+    done++;
+    idleSince = performance.now();
+    // A few messages that kill their process themselves, among the others.
+    if (done === Math.ceil(kills / 4) || done === Math.ceil(kills / 2))
+      broker.publish(messages.next("poison"));
+    if (done % 10 === 0) onProgress(progress(done, kills, messages, broker.counts()));
+  }
+  return { kills: done, serverKills, killedAt };
+}
+
+const progress = (done: number, kills: number, { sent }: Messages, counts: BrokerCounts): string =>
+  `${done} of ${kills} kills, ${sent.size} messages, ${counts.deliveries} deliveries, ${counts.ready} waiting`;

@@ -1,0 +1,79 @@
+// `npm run chaos -- --kills N --seed S [--json]`
+import { parseArgs } from "node:util";
+import { chaos, type ChaosReport } from "./chaos.ts";
+
+const usage = "Usage: npm run chaos -- [--kills N] [--seed S] [--consumers N] [--json]";
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const options = optionsFrom(process.argv.slice(2));
+  if (options === undefined) {
+    console.error(usage);
+    return 2;
+  }
+  const { json, ...numbers } = options;
+  console.error(`Seed ${numbers.seed}, ${numbers.kills} kills.`);
+  const report = await chaos({ ...numbers, onProgress: (text) => console.error(text) });
+  console.log(json ? JSON.stringify(report) : readable(report));
+  const faults = faultsOf(report, numbers.kills);
+  for (const fault of faults) console.error(`FAILED: ${fault}`);
+  return faults.length === 0 ? 0 : 1;
+}
+
+function optionsFrom(
+  args: string[],
+): { kills: number; seed: number; consumers: number; json: boolean } | undefined {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        kills: { type: "string", default: "200" },
+        seed: { type: "string", default: String(Date.now() % 1_000_000) },
+        consumers: { type: "string", default: "4" },
+        json: { type: "boolean", default: false },
+      },
+    });
+    const [kills, seed, consumers] = [values.kills, values.seed, values.consumers].map(Number) as [
+      number,
+      number,
+      number,
+    ];
+    const whole = [kills, seed, consumers].every((number) => Number.isSafeInteger(number) && number >= 0);
+    return whole && kills > 0 && consumers > 0 ? { kills, seed, consumers, json: values.json } : undefined;
+  } catch (error) {
+    console.error((error as Error).message);
+    return undefined;
+  }
+}
+
+/** What makes the run a failed one, in words. */
+export function faultsOf(report: ChaosReport, kills: number): readonly string[] {
+  const faults: string[] = [];
+  if (report.lost > 0) faults.push(`${report.lost} messages are lost.`);
+  if (report.doubled > 0) faults.push(`${report.doubled} messages took effect more than once.`);
+  if (report.unsettled > 0) faults.push(`${report.unsettled} deliveries were not settled in time.`);
+  if (report.kills < kills) faults.push(`Only ${report.kills} of ${kills} kills happened.`);
+  if (report.wrong.length > 10)
+    faults.push(...report.wrong.slice(0, 10), `and ${report.wrong.length - 10} more`);
+  else faults.push(...report.wrong);
+  return faults;
+}
+
+function readable(report: ChaosReport): string {
+  const list = (counts: Readonly<Record<string, number>>): string =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ") || "none";
+  return [
+    `kills        ${report.kills}, ${report.serverKills} of them of the server, in ${(report.durationMs / 1_000).toFixed(1)} s`,
+    `killed at    ${list(report.killedAt)}`,
+    `by poison    ${report.poisonDeaths}`,
+    `messages     ${report.messages}`,
+    `deliveries   ${report.deliveries}, ${report.redeliveries} of them redeliveries`,
+    `applied      ${report.applied}`,
+    `quarantined  ${list(report.quarantined)}`,
+    `lost         ${report.lost}`,
+    `doubled      ${report.doubled}`,
+  ].join("\n");
+}
