@@ -36,7 +36,9 @@ export function pgChain(client: PgClientLike, events: WireEvents): Wire {
       } catch (error) {
         if (endsTheConnection(error)) events.lost(error);
         else {
-          events.ready(client.getTransactionStatus?.() ?? undefined);
+          // pg rejects before it has read the new status; an error aborts an open transaction in any case.
+          const said = client.getTransactionStatus?.() ?? undefined;
+          events.ready(said === "T" ? "E" : said);
           statement.reject(error);
         }
       }

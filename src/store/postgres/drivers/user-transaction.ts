@@ -71,11 +71,18 @@ export function userTransaction(given: unknown): UserTransaction {
 }
 
 function fromPgClient(client: PgTransactionClient): UserTransaction {
+  let justFailed = false;
   const transaction: UserTransaction = {
     query: async (text, values) => {
       stopIfRefused(text, values);
-      const { rows, rowCount } = await client.query(text, values as unknown[] | undefined);
-      return { rows: rows as never[], rowCount };
+      try {
+        const { rows, rowCount } = await client.query(text, values as unknown[] | undefined);
+        justFailed = false;
+        return { rows: rows as never[], rowCount };
+      } catch (error) {
+        justFailed = true;
+        throw error;
+      }
     },
   };
   if (typeof client.getTransactionStatus !== "function") return transaction;
@@ -85,6 +92,8 @@ function fromPgClient(client: PgTransactionClient): UserTransaction {
       // pg does not forget the status of a connection that ended.
       if ((client as { _queryable?: unknown })._queryable === false) return "lost";
       const letter = client.getTransactionStatus!();
+      // pg rejects a statement before it has read the status after it.
+      if (letter === "T" && justFailed) return "unknown";
       return letter === "T" ? "open" : letter === "E" ? "failed" : letter === "I" ? "idle" : "unknown";
     },
   };
