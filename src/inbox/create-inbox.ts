@@ -7,6 +7,7 @@ import { telemetry } from "../telemetry/channels.ts";
 import type { ConsumerName } from "../store/store.ts";
 import type { Source } from "../sources/source.ts";
 import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
+import { createHandlerUsage } from "./handler-usage.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { Item } from "./item.ts";
 import { workLane } from "./lane-attempt.ts";
@@ -77,6 +78,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   const pace = createPace(settings);
   const context: LaneContext = {
     ...{ store: options.store, name, settings, payloadSchema: options.payloadSchema, pace },
+    usage: createHandlerUsage(options.consumer),
     ...{ signal: undefined, waitForStore: undefined },
   };
   const lanes = createLanes(settings.lanes, pace, (items) => workLane(context, items));

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConsumerName, Store } from "../store/store.ts";
+import type { HandlerUsage } from "./handler-usage.ts";
 import type { InboxSettings } from "./options.ts";
 import type { Pace } from "./pace.ts";
 
@@ -10,6 +11,8 @@ export interface LaneContext {
   readonly settings: InboxSettings;
   readonly payloadSchema: StandardSchemaV1 | undefined;
   readonly pace: Pace;
+  /** Tells when handlers seem to write somewhere else than into their transaction. */
+  readonly usage: HandlerUsage;
   /** Aborted when the process must stop now. */
   readonly signal: AbortSignal | undefined;
   /**

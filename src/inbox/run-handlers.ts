@@ -89,6 +89,7 @@ export async function runHandlers(
     if (answer.failure !== undefined)
       return { kind: "blamed", index, failure: answer.failure, earlier: statements };
     const returned = statementsOf(answer.value);
+    context.usage.settled(sealed.used || returned !== undefined);
     if (returned === undefined) {
       if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
         return { kind: "blamed", index, failure: swallowed(sealed), earlier: statements };

@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { postgres, sql, type HandlerTx, type MessageHandler } from "../../src/index.ts";
 import { faultProxy } from "../support/fault-proxy.ts";
 import { testPool } from "../support/postgres.ts";
+import { telemetry } from "../../src/telemetry/channels.ts";
+import { onTestEnd } from "../support/cleanup.ts";
 import { gate, message, recordEffect, testInbox } from "./support.ts";
 
 const attempts = "select count(*)::int as n from attempt";
@@ -132,6 +134,23 @@ test("does not acknowledge or count when the answer to COMMIT is lost; the redel
   assert.equal((await inbox.process(message("m1"), recordEffect)).outcome, "duplicate");
   assert.deepEqual(await effects(), { m1: 1, warm: 1 });
   assert.deepEqual((await pool.query(attempts)).rows, [{ n: 0 }]);
+});
+
+test("warns once when handlers write elsewhere than into their transaction (CLM-16)", async (t) => {
+  const { inboxWith, pool } = await testInbox(t);
+  const warnings: string[] = [];
+  const listener = (event: unknown): void => void warnings.push((event as { message: string }).message);
+  telemetry.warning.subscribe(listener);
+  onTestEnd(t, () => void telemetry.warning.unsubscribe(listener));
+  const some = (name: string) => Array.from({ length: 60 }, (_, i) => message(`${name}${i}`, { key: "k" }));
+  const [careful, careless] = [inboxWith({ consumer: "careful" }), inboxWith({ consumer: "careless" })];
+  await careful.processBatch(some("m"), recordEffect);
+  await careless.processBatch(
+    some("m"),
+    async ({ id }) => void (await pool.query("insert into effect values ($1)", [id])),
+  );
+  assert.equal(warnings.filter((text) => text.includes('"careful"')).length, 0);
+  assert.equal(warnings.filter((text) => text.includes('"careless"') && text.includes("tx")).length, 1);
 });
 
 test("does not deadlock handlers that use the pool instead of their tx (DRV-05)", async (t) => {
