@@ -170,6 +170,23 @@ export function driverContract(
     },
   );
 
+  contract("says 25P02 to the next flight too, though it repeats the text that failed", async (_t, b) => {
+    const connection = await b.driver.connect(5_000);
+    await connection.query("begin");
+    const broken = "select no_such_function($1::int)";
+    const flights: Promise<unknown>[] = [];
+    for (let flight = 0; flight < 3; flight++) {
+      flights.push(connection.query(broken, [flight]));
+      // The flight leaves; its answer cannot be here yet.
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+    }
+    const [first, ...later] = await Promise.allSettled(flights);
+    assert.equal(first?.status === "rejected" && code(first.reason), "42883");
+    for (const answer of later) assert.equal(answer.status === "rejected" && code(answer.reason), "25P02");
+    assert.equal((await connection.query("commit")).command, "ROLLBACK");
+    connection.release();
+  });
+
   contract("makes no transaction of a burst that has none", async (_t, b) => {
     const connection = await b.driver.connect(5_000);
     const insert = `insert into ${b.table} (id) values ($1::text)`;
