@@ -146,7 +146,7 @@ async function killMany(parts: Parts): Promise<Pick<ChaosReport, "kills" | "serv
   let serverKills = 0;
   let idleSince = performance.now();
   while (done < kills && performance.now() - idleSince < idleTimeoutMs) {
-    await sleep(random.whole(10, 250));
+    await sleep(random.whole(10, 350));
     if ((done + 1) % serverEvery === 0 && broker.counts().inHand > 0) {
       await server.kill();
       await server.restart();
