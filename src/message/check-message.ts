@@ -55,10 +55,11 @@ export function checkIdentity(candidate: MessageCandidate): Fault | undefined {
   );
 }
 
+const malformed = (text: string): Fault => ({ code: "malformed", text });
+
 /** The first thing besides the identity that keeps a candidate from being a message: always `malformed`. */
 export function checkContent(candidate: MessageCandidate): Fault | undefined {
   const { payload, key, type, time, headers } = candidate;
-  const malformed = (text: string): Fault => ({ code: "malformed", text });
   if (typeof payload === "string") {
     if (!payload.isWellFormed()) {
       return malformed("The payload is a text with a lone surrogate, which UTF-8 cannot write.");
@@ -87,7 +88,8 @@ function checkHeaders(headers: unknown): Fault | undefined {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
     return { code: "malformed", text: `The headers must be an object, not ${showValue(headers)}.` };
   }
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
+    const value = (headers as Record<string, unknown>)[name];
     if (typeof value !== "string") {
       return {
         code: "malformed",

@@ -1,9 +1,9 @@
-import type { Fault, MessageCandidate } from "../check-message.ts";
+import type { Fault } from "../check-message.ts";
 import { parseRfc3339 } from "../rfc3339.ts";
 import { showValue } from "../show-value.ts";
 import { fault, isFault, readAs, refused } from "./format.ts";
 import type { RawDelivery, ReadItem, Why } from "./format.ts";
-import { eachHeader, headerTexts, keyText, setText, valueText } from "./header-value.ts";
+import { eachHeader, keyText, setHeader, setText, valueText } from "./header-value.ts";
 
 const why = (key: string): Why => ({
   identity: "the source and id attributes, which CloudEvents makes unique together",
@@ -17,88 +17,122 @@ const keyFromSubject = why(
   "the subject attribute, as there is neither a partitionkey attribute nor a broker's key",
 );
 
-/** The length of the prefix that makes a header a CloudEvents attribute: HTTP and NATS, Kafka, AMQP; 0 for none. */
-function prefixLength(name: string): number {
-  const c = name.charCodeAt(0);
-  if (c !== 0x63 && c !== 0x43) return 0;
-  if (name.startsWith("ce_") || name.startsWith("ce-")) return 3;
-  if (name.startsWith("cloudEvents:") || name.startsWith("cloudEvents_")) return 12;
-  return /^ce[-_]/i.test(name) ? 3 : 0;
+/** What the name of a header says: the attribute, the header that the message will carry it in, and how values are written. */
+interface AttributeName {
+  readonly attribute: string;
+  readonly header: string;
+  readonly encoded: boolean;
+}
+
+/** Reads the names of headers, and remembers the first of them: they are the same on every message of a source. */
+export type AttributeNames = (name: string) => AttributeName | undefined;
+
+const remembered = 64;
+
+export function createAttributeNames(): AttributeNames {
+  const names = new Map<string, AttributeName | undefined>();
+  return (name) => {
+    const before = names.get(name);
+    if (before !== undefined || names.has(name)) return before;
+    const read = readName(name);
+    if (names.size < remembered && name.length < 100) names.set(name, read);
+    return read;
+  };
+}
+
+/** The prefixes are those of HTTP and NATS, of Kafka, and of AMQP. */
+function readName(name: string): AttributeName | undefined {
+  const prefix = /^(?:ce[-_]|cloudEvents[:_])/i.exec(name)?.[0];
+  if (prefix === undefined) return undefined;
+  const attribute = name.slice(prefix.length).toLowerCase();
+  return { attribute, header: `ce-${attribute}`, encoded: prefix.endsWith("-") };
 }
 
 /**
  * Reads a CloudEvent in binary mode: attributes in headers, the body is the data. `undefined` if no header is an
  * attribute's, so that another mode or format can be tried.
  */
-export function readBinaryCloudEvent(delivery: RawDelivery): readonly ReadItem[] | undefined {
-  const attributes: Attributes = { count: 0, fault: undefined };
+export function readBinaryCloudEvent(
+  delivery: RawDelivery,
+  names: AttributeNames,
+): readonly ReadItem[] | undefined {
+  const attributes: Attributes = {
+    count: 0,
+    fault: undefined,
+    id: undefined,
+    source: undefined,
+    type: undefined,
+    specversion: undefined,
+    subject: undefined,
+    partitionkey: undefined,
+    time: undefined,
+  };
   const headers: Record<string, string> = {};
-  let others = false;
   eachHeader(delivery.headers, (name, value) => {
-    const length = prefixLength(name);
-    if (length === 0) {
-      others = true;
-      return;
-    }
-    const attribute = name.slice(length).toLowerCase();
+    const known = names(name);
+    if (known === undefined) return setHeader(headers, name, value);
     attributes.count++;
-    const text = attributeText(value, name, name.charCodeAt(2) === 0x2d);
-    if (isFault(text)) attributes.fault ??= text;
-    else if (text !== undefined) {
-      if (isKnown(attribute)) {
-        const before = attributes[attribute];
-        if (before !== undefined && before !== text) attributes.fault ??= differs(name);
-        attributes[attribute] = text;
-      }
-      setText(headers, `ce-${attribute}`, text);
-    }
+    take(attributes, headers, known, value, name);
   });
   if (attributes.count === 0) return undefined;
-  const { id, source, type, specversion, subject, partitionkey, time } = attributes;
-  const identity: MessageCandidate = { producer: source, id, type };
-  if (attributes.fault !== undefined) return refused(delivery, attributes.fault, identity);
-  const malformed = (reason: string): readonly ReadItem[] =>
-    refused(delivery, fault("malformed", `The CloudEvent cannot be read: ${reason}.`), identity);
-  // A missing id or source is worse than what else may be wrong, and is said first.
-  if (id && source) {
-    if (specversion !== "1.0")
-      return malformed(`its specversion must be "1.0", not ${showValue(specversion)}`);
-    if (!type) return malformed("it has no type");
-  }
+  const { id, source: producer, type, subject, partitionkey, time } = attributes;
   const date = time === undefined ? undefined : parseRfc3339(time);
-  if (time !== undefined && date === undefined && id && source) {
+  const wrong = attributes.fault ?? faultOf(attributes, date);
+  if (wrong !== undefined) return refused(delivery, wrong, { producer, id, type });
+  const brokerKey = keyText(delivery.key);
+  const key = partitionkey ?? brokerKey ?? subject;
+  const why =
+    partitionkey !== undefined ? keyFromAttribute : brokerKey !== undefined ? keyFromBroker : keyFromSubject;
+  return [readAs(delivery, { producer, id, payload: delivery.body, key, type, time: date, headers }, why)];
+}
+
+function take(
+  attributes: Attributes,
+  headers: Record<string, string>,
+  { attribute, header, encoded }: AttributeName,
+  value: unknown,
+  name: string,
+): void {
+  // What an extension holds is no reason to reject a message.
+  if (!isKnown(attribute)) return setHeader(headers, header, value);
+  const text = attributeText(value, name, encoded);
+  if (text === undefined) return;
+  if (isFault(text)) {
+    attributes.fault ??= text;
+    return;
+  }
+  const before = attributes[attribute];
+  if (before !== undefined && before !== text) attributes.fault ??= differs(name);
+  attributes[attribute] = text;
+  setText(headers, header, text);
+}
+
+function faultOf(
+  { id, source, specversion, type, time }: Attributes,
+  date: Date | undefined,
+): Fault | undefined {
+  // A missing id or source is worse than what else may be wrong, and is found later.
+  if (!id || !source) return undefined;
+  if (specversion !== "1.0") return malformed(`its specversion must be "1.0", not ${showValue(specversion)}`);
+  if (!type) return malformed("it has no type");
+  if (time !== undefined && date === undefined) {
     return malformed(`its time ${showValue(time)} is no RFC 3339 timestamp`);
   }
-  const brokerKey = keyText(delivery.key);
-  return [
-    readAs(
-      delivery,
-      {
-        ...identity,
-        payload: delivery.body,
-        key: partitionkey ?? brokerKey ?? subject,
-        time: date,
-        headers: others ? { ...headerTexts(withoutAttributes(delivery.headers)), ...headers } : headers,
-      },
-      partitionkey !== undefined
-        ? keyFromAttribute
-        : brokerKey !== undefined
-          ? keyFromBroker
-          : keyFromSubject,
-    ),
-  ];
+  return undefined;
 }
+
+const malformed = (reason: string): Fault => fault("malformed", `The CloudEvent cannot be read: ${reason}.`);
 
 interface Attributes {
   count: number;
   fault: Fault | undefined;
-  id?: string;
-  source?: string;
-  type?: string;
-  specversion?: string;
-  subject?: string;
-  partitionkey?: string;
-  time?: string;
+  id: string | undefined;
+  source: string | undefined;
+  type: string | undefined;
+  specversion: string | undefined;
+  subject: string | undefined;
+  partitionkey: string | undefined;
+  time: string | undefined;
 }
 
 const known = ["id", "source", "type", "specversion", "subject", "partitionkey", "time"] as const;
@@ -134,12 +168,4 @@ function decodeHttpValue(text: string): string {
   } catch {
     return inner;
   }
-}
-
-function withoutAttributes(headers: unknown): [string, unknown][] {
-  const rest: [string, unknown][] = [];
-  eachHeader(headers, (name, value) => {
-    if (prefixLength(name) === 0) rest.push([name, value]);
-  });
-  return rest;
 }

@@ -2,7 +2,7 @@ import { isRejected } from "../message.ts";
 import { itemSpans } from "../json-spans.ts";
 import { decodeUtf8, withoutByteOrderMark } from "../utf8.ts";
 import { readCloudEvent } from "./cloudevents.ts";
-import { readBinaryCloudEvent } from "./cloudevents-binary.ts";
+import { createAttributeNames, readBinaryCloudEvent } from "./cloudevents-binary.ts";
 import { fault, refused } from "./format.ts";
 import type { Format, RawDelivery, ReadItem, Why } from "./format.ts";
 import { headerValue, keyText } from "./header-value.ts";
@@ -20,28 +20,25 @@ const why: Why = {
  * (`application/cloudevents+json`), batch (`application/cloudevents-batch+json`, one message an event), else binary if a
  * header is an attribute's. Without any sign, a body that is a JSON object is read as a structured event.
  */
-export const cloudevents = (): Format => ({
-  name: "cloudevents",
-  fingerprint: { by: "bytes" },
-  read(delivery) {
-    const mode = contentMode(delivery);
-    if (delivery.body === null && (mode === "structured" || mode === "batch")) {
-      return refused(delivery, fault("malformed", "The CloudEvent cannot be read: there is no body."));
-    }
-    if (mode === "structured") return [readStructured(delivery, delivery.body)];
-    if (mode === "batch") return readBatch(delivery);
-    if (mode === "other") {
-      return refused(
-        delivery,
-        fault(
-          "malformed",
-          "Of the CloudEvents event formats only JSON is read: the content type names another.",
-        ),
-      );
-    }
-    return readBinaryCloudEvent(delivery) ?? readUndeclared(delivery);
-  },
-});
+export function cloudevents(): Format {
+  const names = createAttributeNames();
+  return {
+    name: "cloudevents",
+    fingerprint: { by: "bytes" },
+    read(delivery) {
+      const mode = contentMode(delivery);
+      if (mode === "undeclared") return readBinaryCloudEvent(delivery, names) ?? readUndeclared(delivery);
+      if (mode === "other") {
+        const text = "Of the CloudEvents event formats only JSON is read: the content type names another.";
+        return refused(delivery, fault("malformed", text));
+      }
+      if (delivery.body === null) {
+        return refused(delivery, fault("malformed", "The CloudEvent cannot be read: there is no body."));
+      }
+      return mode === "batch" ? readBatch(delivery) : [readStructured(delivery, delivery.body)];
+    },
+  };
+}
 
 type Mode = "structured" | "batch" | "other" | "undeclared";
 

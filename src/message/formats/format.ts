@@ -61,11 +61,9 @@ export const ignored = (reason: string): readonly ReadItem[] => [{ kind: "ignore
 
 /** The candidate as one item. A rejected one keeps the whole delivery, not only the part that would be its payload. */
 export function readAs(delivery: RawDelivery, candidate: MessageCandidate, why: Why): ReadItem {
-  const received = receiveMessage({
-    tenant: delivery.tenant,
-    headers: headerTexts(delivery.headers),
-    ...candidate,
-  });
+  const { tenant = delivery.tenant, producer, id, payload, key, type, time } = candidate;
+  const headers = candidate.headers ?? headerTexts(delivery.headers);
+  const received = receiveMessage({ tenant, producer, id, payload, key, type, time, headers });
   if (!isRejected(received)) return { kind: "message", received, why };
   return { kind: "message", received: { ...received, bytes: bodyBytes(delivery.body) }, why };
 }

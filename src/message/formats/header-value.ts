@@ -22,7 +22,9 @@ export function eachHeader(headers: unknown, visit: (name: string, value: unknow
       }
     }
   } else {
-    for (const name of Object.keys(headers)) visit(name, (headers as Record<string, unknown>)[name]);
+    for (const name in headers) {
+      if (Object.hasOwn(headers, name)) visit(name, (headers as Record<string, unknown>)[name]);
+    }
   }
 }
 
@@ -68,7 +70,7 @@ export function headerValue(
     }
   };
   eachHeader(headers, (header, value) => {
-    if (header !== name && header.toLowerCase() !== wanted) return;
+    if (header !== name && (header.length !== name.length || header.toLowerCase() !== wanted)) return;
     if (Array.isArray(value)) value.forEach(take);
     else take(value);
   });
@@ -99,11 +101,14 @@ export function keyText(key: unknown): string | undefined {
 /** All headers as texts, for a message to carry: nothing is decided by them, so what is no text is written as it can be. */
 export function headerTexts(headers: unknown): Record<string, string> {
   const texts: Record<string, string> = {};
-  eachHeader(headers, (name, value) => {
-    const text = looseText(value);
-    if (text !== undefined) setText(texts, name, text);
-  });
+  eachHeader(headers, (name, value) => setHeader(texts, name, value));
   return texts;
+}
+
+/** Adds one header to those that a message carries, as far as it can be written as a text. */
+export function setHeader(texts: Record<string, string>, name: string, value: unknown): void {
+  const text = looseText(value);
+  if (text !== undefined) setText(texts, name, text);
 }
 
 /** Sets a header also where its name means something to JavaScript. */

@@ -118,7 +118,7 @@ const broken: fc.Arbitrary<RawDelivery> = fc
     const headers =
       changes.length === 0
         ? seed.headers
-        : Object.fromEntries([...Object.entries((seed.headers ?? {})), ...changes]);
+        : Object.fromEntries([...Object.entries(seed.headers ?? {}), ...changes]);
     return {
       ...seed,
       headers: form === "wild" ? other : headers,

@@ -76,7 +76,7 @@ test("a list of lines is read line by line, captures with their headers", () => 
     "new",
     "new",
     "duplicate",
-    "malformed",
+    "no-identity",
   ]);
   const capture = {
     topic: "t",
