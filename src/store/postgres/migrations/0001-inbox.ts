@@ -15,14 +15,10 @@ create table ${schema}.message (
   fingerprint       bytea not null,
   fingerprint_mode  text collate "C" not null,
   handler_version   text collate "C" not null,
-  constraint message_pkey primary key (digest),
-  constraint message_id_length check (octet_length(message_id) between 1 and 1024),
-  constraint message_producer_length check (octet_length(producer) between 1 and 512),
-  constraint message_tenant_length check (octet_length(tenant) <= 256),
-  constraint message_consumer_length check (octet_length(consumer) between 1 and 128)
+  constraint message_pkey primary key (digest)
 );
 comment on table ${schema}.message is
-  'One row for each identity a consumer has taken. The insert is the claim; it commits with the work.';
+  'One row for each identity a consumer has taken. The insert is the claim; it commits with the work. In bytes at most: consumer 128, tenant 256, producer 512, message_id 1024.';
 comment on column ${schema}.message.digest is
   'The first 16 bytes of SHA-256 over consumer, tenant, producer and id, each with its length in front. The unique key.';
 comment on column ${schema}.message.processed_at is
@@ -114,41 +110,50 @@ comment on table ${schema}.cursor is
 create function ${schema}.claim(
   consumer_name text, version text, lock_timeout_ms integer,
   digests uuid[], tenants text[], producers text[], ids text[], fingerprints bytea[], modes text[])
-returns table (digest uuid, tenant text, producer text, message_id text, fingerprint text, fingerprint_mode text, processed boolean)
+returns text
 language plpgsql
 volatile
 set lock_timeout = 0
 as $function$
-#variable_conflict use_column
 declare
   claimed uuid[];
 begin
   -- Local to this function: the "set" clause above restores the caller's own lock_timeout when it returns.
   perform pg_catalog.set_config('lock_timeout', lock_timeout_ms::text, true);
-  with added as (
+  if cardinality(digests) = 1 then
     insert into ${schema}.message
       (digest, processed_at, consumer, tenant, producer, message_id, fingerprint, fingerprint_mode, handler_version)
-    select c.digest, pg_catalog.now(), consumer_name, c.tenant, c.producer, c.id, c.fingerprint, c.mode, version
-      from unnest(digests, tenants, producers, ids, fingerprints, modes)
-        as c (digest, tenant, producer, id, fingerprint, mode)
-     order by c.digest
-    on conflict (digest) do nothing
-    returning digest
-  )
-  select array_agg(added.digest) into claimed from added;
-  if cardinality(claimed) = cardinality(digests) then
-    return;
+    values (digests[1], pg_catalog.now(), consumer_name, tenants[1], producers[1], ids[1], fingerprints[1], modes[1], version)
+    on conflict (digest) do nothing;
+    if found then
+      return null;
+    end if;
+  else
+    with added as (
+      insert into ${schema}.message as m
+        (digest, processed_at, consumer, tenant, producer, message_id, fingerprint, fingerprint_mode, handler_version)
+      select c.digest, pg_catalog.now(), consumer_name, c.tenant, c.producer, c.id, c.fingerprint, c.mode, version
+        from unnest(digests, tenants, producers, ids, fingerprints, modes)
+          as c (digest, tenant, producer, id, fingerprint, mode)
+       order by c.digest
+      on conflict (digest) do nothing
+      returning m.digest
+    )
+    select array_agg(added.digest) into claimed from added;
+    if cardinality(claimed) = cardinality(digests) then
+      return null;
+    end if;
   end if;
-  return query
-    select c.digest, m.tenant, m.producer, m.message_id, encode(m.fingerprint, 'hex'), m.fingerprint_mode,
-           m.processed_at is not null
+  return (
+    select json_agg(json_build_array(c.digest, m.tenant, m.producer, m.message_id, encode(m.fingerprint, 'hex'),
+                                     m.fingerprint_mode, m.processed_at is not null))
       from unnest(digests) as c (digest)
       left join ${schema}.message m on m.digest = c.digest
-     where claimed is null or c.digest <> all (claimed);
+     where claimed is null or c.digest <> all (claimed));
 end
 $function$;
 comment on function ${schema}.claim is
-  'Claims messages in the current transaction. Returns a row for each that was not new, with what is committed for it; nulls if that is gone meanwhile.';
+  'Claims messages in the current transaction. Null if all were new; else a JSON array with a row for each that was not, and what is committed for it.';
 
 create view ${schema}.seen as
   select consumer, tenant, producer, message_id,

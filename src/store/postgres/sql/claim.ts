@@ -10,13 +10,13 @@ import { byteaArray, hexArray, textArray } from "../array.ts";
  * batches wait for each other in no circle.
  *
  * A function, because its plans are kept by the session, also behind a pooler where prepared statements are not, and
- * because the lock timeout of the claim then ends with it: as separate statements (show, set, insert, set, select) a
- * single message at a low rate took 1.9 times as long as begin, insert, update, commit by hand.
+ * because the lock timeout of the claim then ends with it. It returns one text instead of rows, and takes a shorter way
+ * for one message: measured at 0.19 ms a claim of one, where `from claim(…)` took 0.31, an insert from `unnest` without
+ * a function 0.36, and `insert … values` by hand into a table with a text key 0.14.
  */
 export const claimSql = (schema: string): string => `
-select digest::text as digest, tenant, producer, message_id as id, fingerprint, fingerprint_mode as mode, processed
-  from ${schema}.claim($1::text, $2::text, $3::int, $4::text::uuid[], $5::text::text[], $6::text::text[],
-                       $7::text::text[], $8::text::bytea[], $9::text::text[])`;
+select ${schema}.claim($1::text, $2::text, $3::int, $4::text::uuid[], $5::text::text[], $6::text::text[],
+                       $7::text::text[], $8::text::bytea[], $9::text::text[]) as not_new`;
 
 export const claimStatement = (
   sql: string,
@@ -39,29 +39,32 @@ export const claimStatement = (
 });
 
 export interface ClaimRow {
-  readonly digest: string;
-  readonly tenant: string | null;
-  readonly producer: string | null;
-  readonly id: string | null;
-  readonly fingerprint: string | null;
-  readonly mode: string | null;
-  readonly processed: boolean | null;
+  /** Null if all were new. */
+  readonly not_new: string | null;
 }
 
+type NotNewRow = readonly [
+  digest: string,
+  tenant: string | null,
+  producer: string | null,
+  id: string | null,
+  fingerprint: string | null,
+  mode: FingerprintMode | null,
+  processed: boolean,
+];
+
 /** Rows are matched by key, never by position. */
-export const notNewFrom = ({ rows }: Pick<QueryResult<ClaimRow>, "rows">): readonly NotNew[] =>
-  rows.map(({ digest, tenant, producer, id, fingerprint, mode, processed }) => ({
-    // PostgreSQL prints a uuid with dashes.
-    digest: digest.replaceAll("-", ""),
-    seen:
-      id === null || tenant === null || producer === null || fingerprint === null || mode === null
-        ? undefined
-        : {
-            tenant,
-            producer,
-            id,
-            fingerprint,
-            fingerprintMode: mode as FingerprintMode,
-            processed: processed === true,
-          },
-  }));
+export function notNewFrom({ rows }: Pick<QueryResult<ClaimRow>, "rows">): readonly NotNew[] {
+  const text = rows[0]?.not_new ?? null;
+  if (text === null) return [];
+  return (JSON.parse(text) as NotNewRow[]).map(
+    ([digest, tenant, producer, id, fingerprint, mode, processed]) => ({
+      // PostgreSQL prints a uuid with dashes.
+      digest: digest.replaceAll("-", ""),
+      seen:
+        id === null || tenant === null || producer === null || fingerprint === null || mode === null
+          ? undefined
+          : { tenant, producer, id, fingerprint, fingerprintMode: mode, processed },
+    }),
+  );
+}
