@@ -8,7 +8,7 @@ import { bundle } from "./bundle.ts";
 import { makePayments } from "./payments.ts";
 import { seededRandom } from "./random.ts";
 import { faultsOf, sideResult, sum, type DemoResult } from "./result.ts";
-import { createSide } from "./side.ts";
+import { createSide, type Side } from "./side.ts";
 import type { Standing } from "./view.ts";
 
 export interface DemoOptions {
@@ -50,7 +50,7 @@ async function play(options: DemoOptions, cleanUps: CleanUp[]): Promise<DemoResu
   const books = await openBooks(server.url, ["with_inbox", "without_inbox"]);
   cleanUps.push(() => books.close());
 
-  const side = async (file: string, schema: string) => {
+  const side = async (file: string, schema: string): Promise<Side> => {
     const program = await bundle(join(import.meta.dirname, file));
     // Both are killed after the same numbers of acknowledgements.
     const random = seededRandom(seed + 1);
@@ -60,6 +60,15 @@ async function play(options: DemoOptions, cleanUps: CleanUp[]): Promise<DemoResu
   };
   const withInbox = await side("consumer.ts", "with_inbox");
   const withoutInbox = await side("consumer-without-inbox.ts", "without_inbox");
+
+  const expectedCents = sum(payments.expectedCents);
+  const standing = async (name: string, { counts }: Side, schema: string): Promise<Standing> => ({
+    name,
+    counts: counts(),
+    copies,
+    totalCents: sum(await books.balances(schema)),
+    expectedCents,
+  });
 
   onStep(`Sending ${copies} messages to three consumers on each side, and killing them`);
   const begun = performance.now();
@@ -72,18 +81,8 @@ async function play(options: DemoOptions, cleanUps: CleanUp[]): Promise<DemoResu
     const [failure] = [...withInbox.counts().failures, ...withoutInbox.counts().failures];
     if (failure !== undefined) throw new Error(failure);
     onStanding([
-      {
-        name: "with inbox",
-        counts: withInbox.counts(),
-        copies,
-        totalCents: sum(await books.balances("with_inbox")),
-      },
-      {
-        name: "without inbox",
-        counts: withoutInbox.counts(),
-        copies,
-        totalCents: sum(await books.balances("without_inbox")),
-      },
+      await standing("with inbox", withInbox, "with_inbox"),
+      await standing("without inbox", withoutInbox, "without_inbox"),
     ]);
     await sleep(showEveryMs, undefined, { signal: done.signal }).catch(() => undefined);
   }
@@ -96,7 +95,8 @@ async function play(options: DemoOptions, cleanUps: CleanUp[]): Promise<DemoResu
     seed,
     distinct: payments.distinct,
     copies: copies - payments.distinct,
-    expectedCents: sum(payments.expectedCents),
+    expectedCents,
+    copiesCents: payments.copiesCents,
     withInbox: {
       ...sideResult(withInbox.counts(), payments, await books.balances("with_inbox")),
       ...{ duplicates: outcomes["duplicate"] ?? 0, conflicts, applied },

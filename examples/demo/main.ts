@@ -61,13 +61,15 @@ function optionsFrom(args: string[]): { messages: number; seed: number; json: bo
   return undefined;
 }
 
-function summary({ withInbox, withoutInbox, durationMs, seed }: DemoResult): string {
+function summary({ withInbox, withoutInbox, copiesCents, durationMs, seed }: DemoResult): string {
   const exact = withInbox.differenceCents === 0 && withInbox.wrongAccounts === 0;
+  const byKills = withoutInbox.differenceCents - copiesCents;
   return [
     exact
       ? `With the inbox every account is exact, after ${withInbox.kills} killed processes.`
       : `With the inbox the books are WRONG by ${money(withInbox.differenceCents, true)}.`,
-    `Without it they are off by ${money(withoutInbox.differenceCents, true)}.`,
+    `Without it they are off by ${money(withoutInbox.differenceCents, true)}: ${money(copiesCents)} from copies of messages, ` +
+      `${money(byKills)} from processes killed between commit and acknowledgement.`,
     `${(durationMs / 1_000).toFixed(1)} s, seed ${seed}. The consumer is examples/demo/consumer.ts.`,
   ].join("\n");
 }

@@ -21,6 +21,8 @@ export interface Payments {
   readonly changed: number;
   /** What the accounts must hold, by account less 1: each payment once, as it was sent first. */
   readonly expectedCents: readonly number[];
+  /** What all copies together would add. */
+  readonly copiesCents: number;
 }
 
 /** One in five payments comes a second time: 9 of 20 of these at once, 9 of 20 later, 2 of 20 later and changed. */
@@ -29,6 +31,7 @@ export function makePayments(count: number, random: Random): Payments {
   const later = new Map<string, string>();
   const expectedCents = Array.from({ length: accounts }, () => 0);
   let changed = 0;
+  let copiesCents = 0;
   for (let number = 1; number <= count; number++) {
     const payment: Payment = { account: random.whole(1, accounts), cents: random.whole(100, 20_000) };
     const document = cloudEvent(number, payment);
@@ -37,14 +40,16 @@ export function makePayments(count: number, random: Random): Payments {
     // Every fifth, so that the share is the same however few there are.
     if (number % 5 !== 0) continue;
     const kind = (number / 5) % 20;
+    const extra = kind < 18 ? 0 : random.whole(1, 5_000);
+    copiesCents += payment.cents + extra;
     if (kind < 9) documents.push(document);
     else if (kind < 18) later.set(document, document);
     else {
-      later.set(document, cloudEvent(number, { ...payment, cents: payment.cents + random.whole(1, 5_000) }));
+      later.set(document, cloudEvent(number, { ...payment, cents: payment.cents + extra }));
       changed++;
     }
   }
-  return { documents, later, distinct: count, changed, expectedCents };
+  return { documents, later, distinct: count, changed, expectedCents, copiesCents };
 }
 
 const cloudEvent = (number: number, payment: Payment): string =>

@@ -20,6 +20,8 @@ export interface DemoResult {
   /** Copies sent on purpose; what the kills caused comes on top. */
   readonly copies: number;
   readonly expectedCents: number;
+  /** What the copies add where nothing holds them back. */
+  readonly copiesCents: number;
   readonly withoutInbox: SideResult;
   readonly withInbox: SideResult & {
     /** Deliveries answered with "done already". */

@@ -15,6 +15,7 @@ export function resultTable(result: DemoResult, paint: Paint): string {
     colAligns: ["left", "right", "right"],
     // Its own colours ask nobody whether they are wanted.
     style: { head: [], border: [] },
+    chars: { mid: "", "left-mid": "", "mid-mid": "", "right-mid": "" },
   });
   table.push(
     ["distinct payments", count(distinct), count(distinct)],

@@ -10,6 +10,8 @@ export interface Standing {
   /** All that will be acknowledged. */
   readonly copies: number;
   readonly totalCents: number;
+  /** What the total is to be in the end. */
+  readonly expectedCents: number;
 }
 
 /** Shows how it goes while it goes. */
@@ -34,13 +36,15 @@ function liveView(stream: WriteStream, paint: Paint): View {
   const clear = (): string => (shown === 0 ? "" : `\x1b[${shown}A\x1b[0J`);
   return {
     show(sides) {
-      const lines = sides.flatMap(({ name, counts, copies, totalCents }) => {
+      const lines = sides.flatMap(({ name, counts, copies, totalCents, expectedCents }) => {
         const part = Math.min(1, counts.acks / copies);
         const full = Math.round(part * barWidth);
         const bar = paint("cyan", "█".repeat(full)) + paint("dim", "░".repeat(barWidth - full));
+        const total = `${money(totalCents)} of ${money(expectedCents)}`;
+        const amount = totalCents > expectedCents ? paint("red", total) : total;
         return [
           `${paint("bold", name.padEnd(14))} ${bar} ${number.format(counts.acks).padStart(6)} of ${number.format(copies)}`,
-          `${" ".repeat(14)} ${number.format(counts.rate).padStart(6)}/s   ${paint("red", `${String(counts.kills).padStart(3)} killed`)}   ${money(totalCents)}`,
+          `${" ".repeat(14)} ${number.format(counts.rate).padStart(6)}/s   ${paint("red", `${String(counts.kills).padStart(3)} killed`)}   ${amount}`,
         ];
       });
       // One write, so that nothing flickers.
