@@ -9,7 +9,7 @@ import { spec } from "node:test/reporters";
 import { startSharedServer } from "../test/support/server.ts";
 
 const root = resolve(import.meta.dirname, "..");
-const perFileTimeoutMs = 10 * 60_000;
+const perFileTimeoutMs = 4 * 60_000;
 
 process.exitCode = await main(process.argv.slice(2));
 

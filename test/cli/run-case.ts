@@ -50,10 +50,11 @@ export const payments = (count: number, from = 0): Payment[] =>
     amount: 1,
   }));
 
-export async function runCase(t: Scope): Promise<RunCase> {
+/** `server`: the URL of a server other than the shared one. */
+export async function runCase(t: Scope, server?: string): Promise<RunCase> {
   const cwd = mkdtempSync(join(tmpdir(), "inbox-run-"));
   onTestEnd(t, () => rmSync(cwd, { recursive: true, force: true }));
-  const { url, schema, pool } = await testDatabase(t);
+  const { url, schema, pool } = await testDatabase(t, { url: server });
   const env = { DATABASE_URL: url, PGOPTIONS: `-c search_path=${schema}` };
   const argsFor = (handler: string, args: readonly string[]): string[] => [
     ...["run", handlerPath(handler), "--json", "--schema", schema],

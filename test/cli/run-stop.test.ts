@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import test from "node:test";
+import { ownServer } from "../support/postgres.ts";
 import { payments, runCase, summaryIn, type RunCase } from "./run-case.ts";
 import { finished } from "./run-inbox.ts";
 
@@ -15,6 +16,16 @@ async function applied(run: RunCase, least: number, child: ChildProcess): Promis
     assert.equal(child.exitCode, null, "the command ended too soon");
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+}
+
+/** Resolves when the command has written these words to stderr. */
+function said(child: ChildProcess, words: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.stderr!.on("data", (chunk: Buffer) => {
+      if (chunk.includes(words)) resolve();
+    });
+    child.once("close", () => reject(new Error(`It ended without saying: ${words}`)));
+  });
 }
 
 test("SIGINT once finishes what is in hand, and the next run does the rest", async (t) => {
@@ -48,17 +59,10 @@ test("SIGINT twice stops at once with 130, and nothing is lost or doubled", asyn
   ]);
   const child = run.spawn("slow", "--source", path);
   const result = finished(child);
-  await new Promise<void>((resolve) => {
-    child.stderr!.on("data", (chunk: Buffer) => {
-      if (chunk.includes("HANGING")) resolve();
-    });
-  });
+  await said(child, "HANGING");
+  const stopping = said(child, "Once more");
   child.kill("SIGINT");
-  await new Promise<void>((resolve) => {
-    child.stderr!.on("data", (chunk: Buffer) => {
-      if (chunk.includes("Once more")) resolve();
-    });
-  });
+  await stopping;
   child.kill("SIGINT");
   assert.equal((await result).code, 130);
 
@@ -100,4 +104,22 @@ test("what was read from stdin and not applied before a stop is told, and fails"
   assert.ok(summary.unsettled > 0);
   assert.match(stderr, new RegExp(`${summary.unsettled} messages were read from stdin and not applied`));
   assert.equal(await run.total(), summary.applied);
+});
+
+test("the database is killed under it: it waits, says so, goes on, and applies everything once", async (t) => {
+  const server = await ownServer(t);
+  const run = await runCase(t, server.url);
+  const path = run.file("orders.ndjson", payments(1_500));
+  const child = run.spawn("slow", "--source", path);
+  const result = finished(child);
+  await applied(run, 100, child);
+  const away = said(child, "does not answer");
+  await server.kill();
+  await away;
+  await server.restart();
+  const { code, stdout, stderr } = await result;
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /The database is back/);
+  assert.equal(summaryIn(stdout).rejected, 0);
+  assert.equal(await run.total(), 1_500);
 });

@@ -31,15 +31,16 @@ export function testUrl(): Promise<string> {
 
 /** A schema and a pool of the test's own. */
 export async function testDatabase(t: Scope, options: TestPoolOptions = {}): Promise<TestDatabase> {
-  const schema = await testSchema(t);
-  return { url: await testUrl(), schema, pool: await testPool(t, { schema, ...options }) };
+  const url = options.url ?? (await testUrl());
+  const schema = await testSchema(t, url);
+  return { url, schema, pool: await testPool(t, { schema, ...options }) };
 }
 
 /** Creates a schema with a name of its own and drops it, with all that is in it, after the test. */
-export async function testSchema(t: Scope): Promise<string> {
+export async function testSchema(t: Scope, url?: string): Promise<string> {
   const schema = `test_${randomBytes(8).toString("hex")}`;
-  await admin(`create schema ${schema}`);
-  onTestEnd(t, () => admin(`drop schema ${schema} cascade`));
+  await admin(`create schema ${schema}`, url);
+  onTestEnd(t, () => admin(`drop schema ${schema} cascade`, url));
   return schema;
 }
 
@@ -69,8 +70,8 @@ export async function testPool(t: Scope, options: TestPoolOptions = {}): Promise
   return pool;
 }
 
-async function admin(statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: await testUrl() });
+async function admin(statement: string, url?: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url ?? (await testUrl()) });
   client.on("error", () => undefined);
   await client.connect();
   try {
