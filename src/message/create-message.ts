@@ -13,8 +13,8 @@ import { decodeUtf8, withoutByteOrderMark } from "./utf8.ts";
  * Checks the input and makes a message of it. Throws InboxError `no-identity`, `invalid-identity`, `identity-too-long`,
  * or `invalid-option` for anything else that is wrong.
  *
- * The bytes are not copied: until the message is settled they must not change, so give a copy of a buffer that is
- * used again.
+ * Bytes and headers are not copied: until the message is settled they must not change, so give a copy of a buffer that
+ * is used again.
  */
 export function createMessage(input: MessageInput): Message {
   const fault = checkIdentity(input) ?? checkContent(input);
@@ -28,8 +28,9 @@ export function createMessage(input: MessageInput): Message {
  * The bytes are not copied, as in `createMessage`.
  */
 export function receiveMessage(input: MessageCandidate): Received {
-  const fault = checkIdentity(input) ?? checkContent(input);
-  return fault === undefined ? build(input as MessageInput) : reject(input, fault);
+  const candidate = typeof input === "object" && input !== null ? input : {};
+  const fault = checkIdentity(candidate) ?? checkContent(candidate);
+  return fault === undefined ? build(candidate as MessageInput) : reject(candidate, fault);
 }
 
 /** The same message with the data that the consumer's schema made of its payload. Cheap: everything else is shared. */

@@ -214,6 +214,13 @@ test("nothing that can be given makes receiveMessage throw, and every answer is 
   );
 });
 
+test("not even a candidate that is no object makes receiveMessage throw", () => {
+  for (const nothing of [null, undefined, 7, "id"]) {
+    const message = receiveMessage(nothing as never);
+    assert.ok(isRejected(message) && message.rejected.code === "no-identity");
+  }
+});
+
 test("data can be added to a message without touching it, and the two share what was computed", () => {
   const message = createMessage(good);
   const fingerprint = message.fingerprint("b");

@@ -113,13 +113,17 @@ function readPayload(
   const attached = message.parts.filter(({ href }) => href?.startsWith("cid:") === true);
   if (parts === undefined || attached.length === 0) return message.body ?? summary(message);
   const contents: { href: string; mimeType: string; content: Uint8Array }[] = [];
+  const byId = new Map(parts.map((part) => [part.headers.get("content-id"), part]));
   let left = maxPayloadBytes;
   for (const info of attached) {
-    const part = parts.find(
-      (candidate) => candidate.headers.get("content-id") === `<${contentId(info.href!)}>`,
-    );
-    if (part === undefined)
-      return fault("malformed", "The AS4 message names a payload part that it does not carry.");
+    const id = `<${contentId(info.href!)}>`;
+    const part = byId.get(id);
+    if (part === undefined) {
+      const text = "The AS4 message names a payload part that it does not carry, or names one twice.";
+      return fault("malformed", text);
+    }
+    // Each part is taken once: a small part that is named again and again would be decompressed as often.
+    byId.delete(id);
     const content = decompress(part.content, info, left);
     if ("code" in content) return content;
     left -= content.byteLength;

@@ -48,7 +48,7 @@ function toDelivery(item: unknown, channel: string): RawDelivery | undefined {
   if (body === undefined) return undefined;
   return {
     body,
-    headers: revive(property(item, "headers") ?? property(item, "MessageAttributes")),
+    headers: revive(property(item, "headers") ?? attributeValues(property(item, "MessageAttributes"))),
     properties: property(item, "Body") === undefined ? property(item, "properties") : item,
     key: revive(property(item, "key")),
     channel:
@@ -56,6 +56,14 @@ function toDelivery(item: unknown, channel: string): RawDelivery | undefined {
       (hasHeaders(item) ? textOf(item, ["subject"]) : undefined) ??
       channel,
   };
+}
+
+/** The values of SQS message attributes, which each stand in an object with their type. */
+function attributeValues(attributes: unknown): unknown {
+  if (typeof attributes !== "object" || attributes === null) return undefined;
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, property(value, "StringValue")]),
+  );
 }
 
 const hasHeaders = (item: unknown): boolean => typeof property(item, "headers") === "object";

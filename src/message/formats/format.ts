@@ -11,8 +11,8 @@ export interface RawDelivery {
   /** `null` where the transport has a delivery without a body (a Kafka tombstone). */
   readonly body: Uint8Array | string | null;
   /**
-   * Headers of HTTP, Kafka, NATS or AMQP, or SQS message attributes, as the client gave them: an object, a Map, or a list
-   * of pairs or of one-member objects; values are texts, bytes, or lists of those.
+   * Headers of HTTP, Kafka, NATS or AMQP as the client gave them, or the values of SQS message attributes: an object, a
+   * Map, or a list of pairs or of one-member objects; values are texts, bytes, or lists of those.
    */
   readonly headers?: unknown;
   /** What the transport says besides headers: AMQP basic properties, or the fields of an SQS message. */

@@ -179,6 +179,13 @@ test("a part that is missing, no gzip, or a bomb is refused", () => {
   assert.equal(readOne(as4(), delivery(multipart(envelope, [bomb]))).bytes!.length, 10_000_000);
 });
 
+test("a part that is named twice is refused, however often it is named", () => {
+  const info = '<eb:PartInfo href="cid:a"/>';
+  const named = envelope.replace(/<eb:PartInfo[\s\S]*<\/eb:PartInfo>/, info.repeat(10_000));
+  const body = multipart(named, [{ id: "a", content: Buffer.alloc(1_000_000, "x") }]);
+  assert.equal(refuseOne(as4(), delivery(body)).rejected.code, "malformed");
+});
+
 test("a MIME body that is cut short, or without boundary, is malformed", () => {
   const body = multipart(envelope, [attached]);
   for (const end of [10, 200, body.length - 10]) {

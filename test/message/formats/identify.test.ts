@@ -94,6 +94,17 @@ test("a list of lines is read line by line, captures with their headers", () => 
   });
 });
 
+test("the attributes of an SQS message are its headers", () => {
+  const sent = {
+    MessageId: "1",
+    Body: "{}",
+    MessageAttributes: { id: { DataType: "String", StringValue: "a-1" } },
+  };
+  const [delivery] = capturedDeliveries(Buffer.from(JSON.stringify({ Messages: [sent] })), "file");
+  assert.deepEqual(delivery?.headers, { id: "a-1" });
+  assert.deepEqual(delivery?.properties, sent);
+});
+
 test("a CloudEvent with subject and data is a document, not a capture", () => {
   const text = JSON.stringify({
     specversion: "1.0",
