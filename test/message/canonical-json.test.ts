@@ -296,6 +296,28 @@ test("duplicate keys are refused, in whatever form they are written", () => {
   assert.ok(!left.ok && /twice/.test(left.reason));
 });
 
+test("objects of many keys are sorted like small ones, and a key that is there twice is found in them", () => {
+  const keys = fc.uniqueArray(string, { minLength: 20, maxLength: 60, size: "max" });
+  fc.assert(
+    fc.property(keys, fc.nat(), (names, seed) => {
+      const members = names
+        .map((name, i) => `${JSON.stringify(name)}:${i}`)
+        .filter((text) => !text.includes("\\ud"));
+      const turn = seed % members.length;
+      const turned = [...members.slice(turn), ...members.slice(0, turn)].reverse();
+      const sorted = canonical(`{${members.join()}}`);
+      assert.equal(canonical(`{${turned.join()}}`), sorted);
+      const order = [...sorted.matchAll(/"((?:[^"\\]|\\.)*)":/g)].map(
+        (match) => JSON.parse(`"${match[1]}"`) as string,
+      );
+      assert.deepEqual(order, [...order].sort());
+      assert.equal(order.length, members.length);
+      assert.match(refusal(`{${[...turned, turned[seed % turned.length]].join()}}`), /twice/);
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test("a lone surrogate is refused, escaped or not, and in a key", () => {
   for (const text of ['"\\ud800"', '"\\udc00\\ud800"', '{"\\ud800":1}', '"\ud800"'])
     assert.match(refusal(text), /surrogate/);
