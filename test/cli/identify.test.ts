@@ -15,7 +15,7 @@ test("identify shows every sample in one command, and ends with 3 as some would 
   assert.match(stdout, /id +"REF\+26'03:1\?"/);
   assert.match(stdout, /quarantine +unsafe-xml/);
   assert.match(stdout, /verdict +conflict of #1/);
-   
+
   assert.doesNotMatch(stdout, /[\u0000-\u0009\u000b-\u001f]/);
 });
 

@@ -68,7 +68,7 @@ test("prints SQL that makes the same schema as migrate", async (t) => {
   await migrate(pool, { schema });
   await pool.query(printMigrations({ schema: printed }));
   const shape = async (name: string): Promise<unknown[]> => {
-    const { rows } = await pool.query(
+    const { rows } = await pool.query<Record<string, unknown>>(
       `select table_name, column_name, data_type, is_nullable, collation_name from information_schema.columns
         where table_schema = $1 order by 1, ordinal_position`,
       [name],
@@ -77,7 +77,7 @@ test("prints SQL that makes the same schema as migrate", async (t) => {
       "select indexdef from pg_indexes where schemaname = $1 order by indexname",
       [name],
     );
-    return [...rows, ...indexes.rows.map(({ indexdef }) => indexdef.replaceAll(name, ""))] as unknown[];
+    return [...rows, ...indexes.rows.map(({ indexdef }) => indexdef.replaceAll(name, ""))];
   };
   assert.ok((await shape(schema)).length > 40);
   assert.deepEqual(await shape(printed), await shape(schema));
