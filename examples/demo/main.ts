@@ -19,7 +19,11 @@ async function main(args: string[]): Promise<number> {
   // Progress goes to stderr, so that stdout holds the result only.
   const view = createView(process.stderr, process.env, paintFor(process.stderr, process.env));
   const interrupt = new AbortController();
-  process.once("SIGINT", () => interrupt.abort(new Error("Interrupted.")));
+  // The first Ctrl-C ends tidily, the second at once.
+  process.on("SIGINT", () => {
+    if (interrupt.signal.aborted) process.exit(130);
+    interrupt.abort(new Error("Interrupted."));
+  });
   let result: DemoResult;
   try {
     result = await demo({

@@ -54,7 +54,7 @@ export function startFleet(
     child.once("close", (code: number | null, signal: NodeJS.Signals | null) => {
       children.delete(child);
       if (signal === null && code !== databaseAway && !stopping)
-        unexpected.push(`exit code ${code}: ${said}`);
+        unexpected.push(`a consumer ended with ${code}: ${said.slice(0, 2_000)}`);
       // One that found no database comes again a little later, as a supervisor would do it.
       setTimeout(start, code === databaseAway ? 100 : 0);
     });

@@ -1,6 +1,7 @@
 // `npm run chaos -- --kills N --seed S [--json]`
 import { parseArgs } from "node:util";
 import { chaos, type ChaosReport } from "./chaos.ts";
+import { faultsOf } from "./faults.ts";
 
 const usage = "Usage: npm run chaos -- [--kills N] [--seed S] [--consumers N] [--json]";
 
@@ -45,19 +46,6 @@ function optionsFrom(
     console.error((error as Error).message);
     return undefined;
   }
-}
-
-/** What makes the run a failed one, in words. */
-export function faultsOf(report: ChaosReport, kills: number): readonly string[] {
-  const faults: string[] = [];
-  if (report.lost > 0) faults.push(`${report.lost} messages are lost.`);
-  if (report.doubled > 0) faults.push(`${report.doubled} messages took effect more than once.`);
-  if (report.unsettled > 0) faults.push(`${report.unsettled} deliveries were not settled in time.`);
-  if (report.kills < kills) faults.push(`Only ${report.kills} of ${kills} kills happened.`);
-  if (report.wrong.length > 10)
-    faults.push(...report.wrong.slice(0, 10), `and ${report.wrong.length - 10} more`);
-  else faults.push(...report.wrong);
-  return faults;
 }
 
 function readable(report: ChaosReport): string {
