@@ -33,6 +33,15 @@ export function receiveMessage(input: MessageCandidate): Received {
   return fault === undefined ? build(candidate as MessageInput) : reject(candidate, fault);
 }
 
+/**
+ * `receiveMessage` for a payload text that has been parsed already, as a part of its envelope: `json` must be what
+ * `JSON.parse` makes of it.
+ */
+export function receiveParsed(input: MessageCandidate, json: unknown): Received {
+  const received = receiveMessage(input);
+  return received instanceof CheckedMessage ? received.parsedAs(json) : received;
+}
+
 /** The same message with the data that the consumer's schema made of its payload. Cheap: everything else is shared. */
 export function withData<Data>(message: Message, data: Data): Message<Data> {
   if (message instanceof CheckedMessage) return message.withData(data);
@@ -131,6 +140,12 @@ class CheckedMessage<Data> implements Message<Data> {
     if (body.fingerprints === undefined) body.fingerprints = [fingerprint];
     else body.fingerprints.push(fingerprint);
     return fingerprint;
+  }
+
+  parsedAs(json: unknown): this {
+    this.#body.json = json;
+    this.#body.hasJson = true;
+    return this;
   }
 
   withData<Other>(data: Other): CheckedMessage<Other> {

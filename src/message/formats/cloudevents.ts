@@ -1,5 +1,5 @@
 import type { MessageCandidate } from "../check-message.ts";
-import { receiveMessage } from "../create-message.ts";
+import { receiveMessage, receiveParsed } from "../create-message.ts";
 import { memberSpans } from "../json-spans.ts";
 import { isRejected } from "../message.ts";
 import type { Received } from "../message.ts";
@@ -85,7 +85,8 @@ export function readCloudEvent(document: Uint8Array | string, context: CloudEven
     time: time ?? undefined,
     headers: headersOf(event, raw),
   };
-  const received = receiveMessage(candidate);
+  const isJson = typeof payload === "string" && payload === raw("data");
+  const received = isJson ? receiveParsed(candidate, event["data"]) : receiveMessage(candidate);
   return isRejected(received) ? { ...received, bytes: bytesOf(document) } : received;
 }
 

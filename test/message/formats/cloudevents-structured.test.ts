@@ -59,6 +59,15 @@ test("the payload is the data as it stands in the document, digits and spaces in
   assert.equal(read(text).text(), '{ "id" : 9007199254740993 , "x":"}\\"," }');
 });
 
+test("JSON data is parsed once, with its event; other data is parsed only as what it is", () => {
+  const message = read({ ...event, data: { a: [1] } });
+  assert.deepEqual(message.json(), { a: [1] });
+  assert.equal(message.json(), message.json());
+  assert.deepEqual(read({ ...event, datacontenttype: "text/plain", data: "[1]" }).json(), [1]);
+  assert.equal(read({ ...event, data: "[1]" }).json(), "[1]");
+  assert.throws(() => read({ ...event, datacontenttype: "text/plain", data: "hello" }).json(), /no JSON/);
+});
+
 test("text data of another content type is unescaped; JSON data that is a string stays JSON", () => {
   const data = "<a>\n</a>";
   assert.equal(read({ ...event, datacontenttype: "application/xml", data }).text(), data);
