@@ -4,7 +4,7 @@ import { telemetry } from "../telemetry/channels.ts";
 import { errorText } from "./classify-error.ts";
 import { busy, failUncounted, quarantineItem } from "./fail.ts";
 import { createGate } from "./gate.ts";
-import { workLane } from "./lane-attempt.ts";
+import { settleTaken, workLane } from "./lane-attempt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 
@@ -43,6 +43,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
     try {
       marks = await workers.markStarted(id, item.digest);
     } catch (error) {
+      if (await context.waitForStore?.(error)) return workCarefully(item);
       return failUncounted(context, [item], error);
     }
     // Another worker has begun it, and is alive or not yet known to be dead: its lease will tell.
@@ -80,12 +81,11 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
       timer.unref();
     },
     async work(items) {
-      const [first] = items;
-      if (died > 0 && first?.redelivered === true && items.length === 1) {
-        // Beside other lanes, what kills the process would leave its neighbours' marks behind too.
-        return gate.alone(() => workCarefully(first));
-      }
-      return gate.together(() => workLane(context, items));
+      if (died === 0 || items[0]?.redelivered !== true) return gate.together(() => workLane(context, items));
+      // Most of what comes again was applied before the death: those need no care and no time of their own.
+      const suspects = await gate.together(() => settleTaken(context, items));
+      // Beside other lanes, what kills the process would leave its neighbours' marks behind too.
+      for (const suspect of suspects) await gate.alone(() => workCarefully(suspect));
     },
     async stop() {
       clearInterval(timer);

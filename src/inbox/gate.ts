@@ -1,9 +1,9 @@
 /** Lets work be done side by side, or alone. */
 export interface Gate {
   /** Runs the work beside other such work, never beside work that is done alone. */
-  together(work: () => Promise<void>): Promise<void>;
+  together<T>(work: () => Promise<T>): Promise<T>;
   /** Runs the work when nothing else runs, and lets nothing else begin meanwhile. */
-  alone(work: () => Promise<void>): Promise<void>;
+  alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** In the order of asking: whoever wants to be alone is not overtaken. */
@@ -29,11 +29,11 @@ export function createGate(): Gate {
     }
   }
 
-  async function through(alone: boolean, work: () => Promise<void>): Promise<void> {
+  async function through<T>(alone: boolean, work: () => Promise<T>): Promise<T> {
     if (queue.length === 0 && mayBegin(alone)) begin(alone);
     else await new Promise<void>((go) => queue.push({ alone, go }));
     try {
-      await work();
+      return await work();
     } finally {
       leave();
     }

@@ -21,21 +21,34 @@ export async function workLane(context: LaneContext, items: readonly Item[]): Pr
   }
 }
 
+/**
+ * Settles the items that were taken before and returns the others as they were, without running a handler: a claim
+ * that is rolled back. Where that does not work all are returned. Never rejects.
+ */
+export async function settleTaken(context: LaneContext, items: readonly Item[]): Promise<readonly Item[]> {
+  const conflicts: Item[] = [];
+  let tx: LaneTransaction | undefined;
+  try {
+    tx = await begin(context, undefined);
+    return await claim(context, tx, items, conflicts);
+  } catch {
+    return items;
+  } finally {
+    await tx?.rollback();
+    for (const item of conflicts) await quarantineConflict(context, item);
+  }
+}
+
 /** One transaction: claim, handle, commit. Settles what is final and returns what is to be tried next. */
 async function attempt(context: LaneContext, items: readonly Item[]): Promise<readonly (readonly Item[])[]> {
-  const { store, settings, name } = context;
+  const { name } = context;
   const keyed = items.every((item) => item.message.key !== undefined);
   const size = items.length;
   let tx: LaneTransaction;
   try {
     telemetry.begun.publish({ consumer: name.consumer, size });
-    tx = await store.begin(name, {
-      isolation: settings.isolation,
-      claimLockTimeoutMs: settings.claimLockTimeoutMs,
-      // Without a key, lanes may meet in a circle: waiting for PostgreSQL to find it takes a second (deadlock_timeout).
-      workLockTimeoutMs: size > 1 && !keyed ? 50 : undefined,
-      connectTimeoutMs: settings.connectTimeoutMs,
-    });
+    // Without a key, lanes may meet in a circle: waiting for PostgreSQL to find it takes a second (deadlock_timeout).
+    tx = await begin(context, size > 1 && !keyed ? 50 : undefined);
   } catch (error) {
     return storeAway(context, items, error);
   }
@@ -58,6 +71,17 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   for (const item of conflicts) await quarantineConflict(context, item);
   return rest;
 }
+
+const begin = (
+  { store, name, settings }: LaneContext,
+  workLockTimeoutMs: number | undefined,
+): Promise<LaneTransaction> =>
+  store.begin(name, {
+    isolation: settings.isolation,
+    claimLockTimeoutMs: settings.claimLockTimeoutMs,
+    workLockTimeoutMs,
+    connectTimeoutMs: settings.connectTimeoutMs,
+  });
 
 /** Claims all items; settles those that were taken before and collects those whose payload differs. */
 async function claim(

@@ -45,12 +45,16 @@ export function createLanes(
     const { queue, head } = lane;
     const first = queue[head] as Item;
     const keyed = first.message.key !== undefined;
-    // A message that may have ended a process runs alone; so do messages with and without a key.
-    const most = first.redelivered ? 1 : pace.limit(keyed);
+    // What was handed over before may be what ended a process, so it is not mixed with what was not.
+    const most = pace.limit(keyed);
     let end = head + 1;
     for (; end < queue.length && end - head < most; end++) {
       const item = queue[end] as Item;
-      if ((item.message.key !== undefined) !== keyed || item.redelivered || item.handler !== first.handler)
+      if (
+        (item.message.key !== undefined) !== keyed ||
+        item.redelivered !== first.redelivered ||
+        item.handler !== first.handler
+      )
         break;
     }
     const items = queue.slice(head, end);

@@ -19,7 +19,10 @@ interface Entry {
 /** Statements that end with one Sync: the server answers them with one ReadyForQuery. */
 interface Group {
   readonly entries: Entry[];
+  /** It may begin or end the transaction. */
   readonly control: boolean;
+  /** One text by the simple protocol, which may hold several statements. */
+  readonly simple: boolean;
   /** The index of the statement whose answer is awaited. */
   at: number;
   error: unknown;
@@ -31,6 +34,9 @@ const unknownShape: RowShape = { fields: [], parsers: [] };
 // refuses a second statement in one text; without values the text must not look as if it had one.
 const staysInside = /^\s*(?:insert|update|delete|select|with|merge|values|set|show)\b/i;
 const several = /;\s*\S/;
+
+// Exactly a BEGIN: no second statement behind it.
+const begins = /^\s*begin(?:\s+[a-z ]+)?\s*$/i;
 
 /**
  * Sends the statements of one `pg` client in flights: whatever was asked for before the event loop turns leaves in one
@@ -168,15 +174,25 @@ export function pgFlights(
     const groups: Group[] = [];
     let open: Group | null = null;
     for (const entry of waiting) {
-      const alone = status !== "T" || controlsInFlight > 0 || !canShareSync(entry);
-      if (alone) {
-        controlsInFlight++;
-        groups.push({ entries: [entry], control: true, at: 0, error: undefined });
-        open = null;
-      } else if (open) {
+      const inside = canShareSync(entry);
+      if (inside && open) {
         open.entries.push(entry);
+      } else if (
+        status === "I" &&
+        unanswered === waiting.length &&
+        entry === waiting[0] &&
+        begins.test(entry.statement.text)
+      ) {
+        // BEGIN turns the implicit transaction of its Sync into an explicit one, so what follows may share it.
+        controlsInFlight++;
+        groups.push((open = { entries: [entry], control: true, simple: false, at: 0, error: undefined }));
+      } else if (status !== "T" || controlsInFlight > 0 || !inside) {
+        controlsInFlight++;
+        const simple = entry.wireValues.length === 0;
+        groups.push({ entries: [entry], control: true, simple, at: 0, error: undefined });
+        open = null;
       } else {
-        groups.push((open = { entries: [entry], control: false, at: 0, error: undefined }));
+        groups.push((open = { entries: [entry], control: false, simple: false, at: 0, error: undefined }));
       }
     }
     waiting = [];
@@ -200,7 +216,7 @@ export function pgFlights(
       for (const name of memory.forget()) messages.close({ type: "S", name });
     }
     const first = group.entries[0]!;
-    if (group.control && first.wireValues.length === 0) {
+    if (group.simple) {
       first.shape = { fields: [], parsers: [] };
       messages.query(first.statement.text);
       return;
@@ -264,8 +280,8 @@ export function pgFlights(
 
   function next(): void {
     const group = sent[0];
-    // A control group is one text, which may hold several statements; the last one's answer counts.
-    if (group && !group.control) group.at++;
+    // A simple group is one text, which may hold several statements; the last one's answer counts.
+    if (group && !group.simple) group.at++;
   }
 }
 

@@ -86,10 +86,7 @@ function hold(client: PgClientLike, prepare: boolean): DriverConnection {
       const refused = refusal(text, values);
       if (refused) reject(refused);
       else if (lost) reject(lost);
-      else if (!held)
-        reject(
-          new InboxError("connection-lost", "The connection was given back and cannot be used any more."),
-        );
+      else if (!held) reject(new InboxError(givenBack.code, givenBack.message));
       else wire.send({ text, values, resolve, reject });
       return answer;
     },
@@ -119,7 +116,10 @@ function hold(client: PgClientLike, prepare: boolean): DriverConnection {
     if (!held) return;
     held = false;
     const busy = lost !== null || wire.unanswered() > 0;
-    wire.close(lost ?? connectionLost(new Error("it was closed while statements were running")));
+    // Making an error takes its stack: not for every connection that goes back as it should.
+    wire.close(
+      lost ?? (busy ? connectionLost(new Error("it was closed while statements were running")) : givenBack),
+    );
     // After release the pool listens itself; before it an error would have no listener.
     if (close) client.release(lost ?? new Error("The connection's state is in doubt."));
     else client.release();
@@ -129,6 +129,12 @@ function hold(client: PgClientLike, prepare: boolean): DriverConnection {
     if (close && busy) parts?.protocol.stream.destroy?.();
   }
 }
+
+/** Nobody waits for an answer that could be this. */
+const givenBack = new InboxError(
+  "connection-lost",
+  "The connection was given back and cannot be used any more.",
+);
 
 function statusOf(letter: string | null | undefined): TransactionStatus {
   if (letter === "I") return "idle";

@@ -8,7 +8,7 @@ with old as (
 insert into ${schema}.worker (id, consumer, lease_until)
 values ($1::text::uuid, $2::text, clock_timestamp() + $3::int * interval '1 millisecond')`;
 
-/** Renews by primary key and counts the unclean deaths of a day by `worker_open`. */
+/** Renews by primary key and counts the unclean deaths of the last hour by `worker_open`. */
 export const heartbeatSql = (schema: string): string => `
 with renewed as (
   update ${schema}.worker
@@ -18,7 +18,7 @@ with renewed as (
 select count(*)::int as died
   from ${schema}.worker
  where consumer = $2::text and closed_at is null and id <> $1::text::uuid
-   and lease_until < clock_timestamp() and lease_until > clock_timestamp() - interval '1 day'`;
+   and lease_until < clock_timestamp() and lease_until > clock_timestamp() - interval '1 hour'`;
 
 /** By primary key. */
 export const closeWorkerSql = (schema: string): string => `
