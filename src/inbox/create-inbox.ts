@@ -90,7 +90,11 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   const enter: Enter = (message, handler, redelivered, begin, done) => {
     let leads = false;
     const item: Item = {
-      ...{ message, handler, redelivered, conflicts: 0, processed: undefined },
+      message,
+      handler,
+      redelivered,
+      conflicts: 0,
+      processed: undefined,
       digest: digestOf(message),
       tenant: message.tenant,
       producer: message.producer,

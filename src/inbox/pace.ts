@@ -49,21 +49,26 @@ interface ConflictBound {
   conflicted(size: number): void;
 }
 
-/** Additive increase, multiplicative decrease: a quarter more after eight full transactions without conflict. */
+/**
+ * Doubles after every four full transactions until the first conflict; from then on a conflict halves it and eight full
+ * transactions without one add a quarter.
+ */
 function conflictBound(start: number, most: number): ConflictBound {
   let limit = start;
   let streak = 0;
+  let met = false;
   return {
     limit: () => limit,
     committed(size) {
       if (limit >= most || size < limit) return;
       streak++;
-      if (streak < 8) return;
+      if (streak < (met ? 8 : 4)) return;
       streak = 0;
-      limit = Math.min(most, limit + Math.max(1, Math.floor(limit / 4)));
+      limit = Math.min(most, limit + Math.max(1, met ? Math.floor(limit / 4) : limit));
     },
     conflicted(size) {
       streak = 0;
+      met = true;
       // Several lanes may report one clash: only the size that clashed counts.
       limit = Math.max(1, Math.min(limit, Math.floor(size / 2)));
     },
