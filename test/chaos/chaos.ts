@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { createBroker, type Broker, type BrokerCounts } from "../../examples/demo/broker.ts";
+import { createBroker, type Broker } from "../../examples/demo/broker.ts";
 import { bundle } from "../../examples/demo/bundle.ts";
-import { seededRandom, type Random } from "../../examples/demo/random.ts";
-import { startLocalPostgres, type LocalPostgres } from "../../src/local-postgres/local-postgres.ts";
+import { seededRandom } from "../../examples/demo/random.ts";
+import { startLocalPostgres } from "../../src/local-postgres/local-postgres.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";
-import { points, type Point } from "../crash/plan.ts";
 import { testBinaries } from "../support/server.ts";
 import { check, type Verdict } from "./check.ts";
-import { startFleet, type Fleet } from "./fleet.ts";
+import { startFleet } from "./fleet.ts";
+import { hopeless, killMany, type Killed } from "./kill-many.ts";
 import { accounts, createMessages, type Messages } from "./messages.ts";
 
 export interface ChaosOptions {
@@ -24,13 +24,8 @@ export interface ChaosOptions {
   readonly onProgress?: ((text: string) => void) | undefined;
 }
 
-export interface ChaosReport extends Verdict {
+export interface ChaosReport extends Verdict, Killed {
   readonly seed: number;
-  /** Kills that were done, of the server too. */
-  readonly kills: number;
-  readonly serverKills: number;
-  /** Where they hit; `any time`: from outside, with messages in hand. */
-  readonly killedAt: Readonly<Record<string, number>>;
   /** Deaths by messages that kill their process; not among the kills. */
   readonly poisonDeaths: number;
   readonly deliveries: number;
@@ -41,12 +36,7 @@ export interface ChaosReport extends Verdict {
 }
 
 const schema = "inbox";
-const serverEvery = 10;
-const aimedPoints: readonly Point[] = [...points, "quarantine"];
 const settleTimeoutMs = 60_000;
-const idleTimeoutMs = 30_000;
-/** So many consumers that end by themselves, and there is no use in going on. */
-const hopeless = 3;
 
 /** Kills until it has killed enough, lets everything settle, and compares the tables with what was sent. */
 export async function chaos({
@@ -133,55 +123,3 @@ function startFeed(broker: Broker, messages: Messages): { stop(): void } {
   }, 20);
   return { stop: () => clearInterval(timer) };
 }
-
-interface Parts {
-  readonly kills: number;
-  readonly random: Random;
-  readonly server: LocalPostgres;
-  readonly broker: Broker;
-  readonly messages: Messages;
-  readonly fleet: Fleet;
-  readonly onProgress: (text: string) => void;
-}
-
-async function killMany(parts: Parts): Promise<Pick<ChaosReport, "kills" | "serverKills" | "killedAt">> {
-  const { kills, random, server, broker, messages, fleet, onProgress } = parts;
-  const killedAt: Record<string, number> = {};
-  let done = 0;
-  let serverKills = 0;
-  let idleSince = performance.now();
-  while (
-    done < kills &&
-    performance.now() - idleSince < idleTimeoutMs &&
-    fleet.unexpected.length < hopeless
-  ) {
-    await sleep(random.whole(10, 350));
-    if ((done + 1) % serverEvery === 0 && broker.counts().inHand > 0) {
-      await server.kill();
-      await server.restart();
-      serverKills++;
-      killedAt["server"] = serverKills;
-    } else {
-      const child = fleet.atWork(random.pick);
-      if (child === undefined) continue;
-      const where = await fleet.kill(
-        child,
-        random.chance(0.75) ? random.pick(aimedPoints) : undefined,
-        1_500,
-      );
-      // That one was not ours.
-      if (where === "poison") continue;
-      killedAt[where] = (killedAt[where] ?? 0) + 1;
-    }
-    done++;
-    idleSince = performance.now();
-    // A few messages that kill their process themselves, among the others.
-    if (done === Math.ceil(kills / 4) || done === Math.ceil(kills / 2))
-      broker.publish(messages.next("poison"));
-    if (done % 10 === 0) onProgress(progress(done, kills, messages, broker.counts()));
-  }
-  return { kills: done, serverKills, killedAt };
-}
-
-const progress = (done: number, kills: number, { sent }: Messages, counts: BrokerCounts): string =>
-  `${done} of ${kills} kills, ${sent.size} messages, ${counts.deliveries} deliveries, ${counts.ready} waiting`;

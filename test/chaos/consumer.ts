@@ -12,9 +12,9 @@ import {
 } from "../../src/index.ts";
 import type { BatchHandler, BuiltStatement, Message, MessageHandler } from "../../src/index.ts";
 import type { Form, Point } from "../crash/plan.ts";
-import { watchPoints } from "../crash/watch-points.ts";
+import { killServer, watchPoints } from "../crash/watch-points.ts";
 import type { Body } from "./messages.ts";
-import { databaseAway, type Arm, type Dying } from "./protocol.ts";
+import { databaseAway, type Arm, type Dying, type KilledServer } from "./protocol.ts";
 
 const pool = new pg.Pool({
   connectionString: process.env["CHAOS_URL"],
@@ -24,9 +24,13 @@ const pool = new pg.Pool({
 });
 pool.on("error", () => undefined);
 
-let armed: Point | undefined;
+const backends = new Set<number>();
+pool.on("connect", (client) => backends.add((client as unknown as { processID: number }).processID));
+pool.on("remove", (client) => backends.delete((client as unknown as { processID: number }).processID));
+
+let armed: Arm | undefined;
 process.on("message", (message: Arm | object) => {
-  if ("arm" in message) armed = message.arm;
+  if ("arm" in message) armed = message;
 });
 process.once("disconnect", () => process.exit());
 
@@ -35,7 +39,12 @@ function die(dying: Dying["dying"]): void {
   process.kill(process.pid, "SIGKILL");
 }
 function reached(point: Point): void {
-  if (armed === point) die(point);
+  if (armed?.arm !== point) return;
+  const { server } = armed;
+  armed = undefined;
+  if (server === undefined) return die(point);
+  killServer(server, [...backends]);
+  process.send?.({ killedServer: point } satisfies KilledServer);
 }
 watchPoints(pool, reached);
 

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import type { Broker } from "../../examples/demo/broker.ts";
 import { forms, type Point } from "../crash/plan.ts";
-import { databaseAway, type Arm, type Dying } from "./protocol.ts";
+import { databaseAway, type Arm, type Dying, type KilledServer } from "./protocol.ts";
 
 /** Consumer processes, each replaced when it is gone. */
 export interface Fleet {
@@ -16,6 +16,11 @@ export interface Fleet {
     point: Point | undefined,
     patienceMs: number,
   ): Promise<Point | "poison" | "any time">;
+  /**
+   * Has it kill the server when it comes to the point. False if it did not come there in `patienceMs`, or died before;
+   * then it is dead.
+   */
+  killServer(child: ChildProcess, point: Point, server: number, patienceMs: number): Promise<boolean>;
   /** Ends that nobody asked for. */
   readonly unexpected: readonly string[];
   /** How many died of a poison message. */
@@ -80,6 +85,18 @@ export function startFleet(
       await closed;
       clearTimeout(timer);
       return deaths.get(child) ?? "any time";
+    },
+    async killServer(child, point, server, patienceMs) {
+      let timer: NodeJS.Timeout | undefined;
+      const killed = await new Promise<boolean>((resolve) => {
+        child.on("message", (message: KilledServer | object) => "killedServer" in message && resolve(true));
+        child.once("close", () => resolve(false));
+        // Not left armed: the process id may be somebody else's later.
+        timer = setTimeout(() => child.kill("SIGKILL"), patienceMs);
+        child.send({ arm: point, server } satisfies Arm, () => undefined);
+      });
+      clearTimeout(timer);
+      return killed;
     },
     unexpected,
     poisoned: () => poisoned,
