@@ -16,15 +16,20 @@ export interface PostgresOptions {
   readonly schema?: string | undefined;
   /** How long the store's own small statements wait for a connection, in milliseconds. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
+  /**
+   * With `pg`: handlers whose statements alternate have each parsed once a transaction, under names that end with it.
+   * Default false. Leave it off behind a pooler that does not pass named statements through.
+   */
+  readonly prepare?: boolean | undefined;
 }
 
 /**
- * The inbox's tables in PostgreSQL 14 or later, through your own pool: a `pg` Pool (best with `pipeline: true`) or a
- * `postgres` client. The schema is checked on first use; a wrong version rejects with `schema-missing`,
- * `schema-outdated` or `schema-newer`. Throws `invalid-option` for anything that is neither.
+ * The inbox's tables in PostgreSQL 14 or later, through your own pool: a `pg` Pool or a `postgres` client. The schema is
+ * checked on first use; a wrong version rejects with `schema-missing`, `schema-outdated` or `schema-newer`. Throws
+ * `invalid-option` for anything that is neither.
  */
 export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
-  const driver = driverFor(pool);
+  const driver = driverFor(pool, { prepare: options.prepare });
   const schemaName = options.schema ?? "inbox";
   const sql = postgresSql(quoteSchema(schemaName));
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;

@@ -1,17 +1,17 @@
 import { InboxError } from "../../../errors.ts";
 import type { Driver } from "../driver.ts";
-import { pgDriver } from "./pg.ts";
+import { pgDriver, type PgDriverOptions } from "./pg.ts";
 import type { PgPoolLike } from "./pg-client.ts";
 import { postgresJsDriver } from "./postgres-js.ts";
 import type { PostgresJsLike } from "./postgres-js-client.ts";
 import { describeGiven, shapeOf } from "./shapes.ts";
 
 /** The driver for a pool of `pg` or a client of `postgres`. Throws `invalid-option` for anything else, saying what to give. */
-export function driverFor(given: unknown): Driver {
+export function driverFor(given: unknown, options: PgDriverOptions = {}): Driver {
   const shape = shapeOf(given);
   switch (shape) {
     case "pg pool":
-      return pgDriver(given as PgPoolLike);
+      return pgDriver(given as PgPoolLike, options);
     case "postgres.js":
       return postgresJsDriver(given as PostgresJsLike);
     case "pg client":
