@@ -2,6 +2,7 @@
 export interface PgPoolLike {
   connect(): Promise<PgClientLike>;
   on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "connect", listener: (client: PgClientLike) => void): unknown;
   listeners?(event: "error"): unknown[];
   readonly options?: { readonly max?: number | undefined } | undefined;
   readonly Client?: unknown;

@@ -42,9 +42,19 @@ export function pgDriver(pool: PgPoolLike, options: PgDriverOptions = {}): Drive
   };
 }
 
-/** An idle client that loses its connection makes its pool emit `error`, which unheard ends the process. */
+/**
+ * An `error` that nobody hears ends the process. An idle client that loses its connection makes its pool emit one; and
+ * a client emits one itself if the server's last word comes in one piece with its "ready", for then the pool does not
+ * listen any more and we do not yet.
+ */
 function survive(pool: PgPoolLike): void {
-  if (!pool.listeners?.("error").includes(ignoreLostIdleClient)) pool.on("error", ignoreLostIdleClient);
+  if (pool.listeners?.("error").includes(ignoreLostIdleClient)) return;
+  pool.on("error", ignoreLostIdleClient);
+  pool.on("connect", (client) => client.on("error", ignoreLostClient));
+}
+
+function ignoreLostClient(): void {
+  // Its `end` follows, and whoever holds the client hears that.
 }
 
 function ignoreLostIdleClient(): void {
