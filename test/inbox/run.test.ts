@@ -40,7 +40,8 @@ function playedSource(
         settled.get(delivery)?.push(settlement);
         kinds.push(settlement.kind);
         open--;
-        if (settlement.kind !== "retry") continue;
+        // Stopped, it delivers nothing more; a timer would keep the process for as long as the retry waits.
+        if (settlement.kind !== "retry" || calls.includes("stop")) continue;
         const again = hand({ ...(delivery.received as object), payload: delivery.received.bytes }, true);
         setTimeout(() => void intake?.deliver([again]), settlement.afterMs);
       }
