@@ -33,6 +33,8 @@ export interface SideOptions {
 const consumers = 3;
 /** At least and at most so many acknowledgements between two kills. */
 const killEvery = [100, 400] as const;
+/** So many unsettled messages a consumer holds, and loses when it is killed. */
+const prefetch = 20;
 /** So many messages wait at the broker at most; more are sent as they are taken. */
 const backlog = 300;
 
@@ -49,6 +51,7 @@ export function createSide({ program, databaseUrl, payments, random }: SideOptio
   let stopping = false;
 
   const broker: Broker = createBroker({
+    prefetch,
     onAck({ body }) {
       lastAckAt = performance.now();
       const copy = later.get(body);
