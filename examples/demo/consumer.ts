@@ -1,14 +1,12 @@
 // A consumer with an inbox: all of it. Three processes run this program, and each may be killed at any moment.
 import pg from "pg";
 // In a project of your own: from "transactional-inbox".
-import { createInbox, postgres, sql, type Message } from "../../src/index.ts";
-import { readCloudEvent } from "../../src/message/formats/cloudevents.ts";
+import { createInbox, formats, postgres, sql, type Message, type Received } from "../../src/index.ts";
 import { brokerSource } from "./broker-source.ts";
 import type { Payment } from "./payments.ts";
 import { tellOutcomes } from "./tell-outcomes.ts";
 
-// `pipeline` lets statements leave without waiting for the answers to those before.
-const pool = new pg.Pool({ connectionString: process.env["DATABASE_URL"], pipeline: true, max: 5 });
+const pool = new pg.Pool({ connectionString: process.env["DATABASE_URL"], max: 5 });
 
 const inbox = createInbox({
   store: postgres(pool),
@@ -17,6 +15,15 @@ const inbox = createInbox({
   // A message during which its process died twice is put aside as dangerous. Here that is no message's fault.
   maxCrashes: 1_000,
 });
+
+// Which message a delivery is: a CloudEvent says so itself, by its source and id. A delivery that cannot be read becomes
+// a rejected message, which goes to quarantine as it came.
+const cloudEvents = formats.cloudevents();
+const read = (body: string): Received => {
+  const [item] = cloudEvents.read({ body });
+  if (item?.kind !== "message") throw new Error("Every delivery of this queue holds one event.");
+  return item.received;
+};
 
 // What is to be done for one payment. The inbox does it in the transaction that also records the payment's identity:
 // both are committed, or neither is. There is nothing here about duplicates.
@@ -30,7 +37,7 @@ tellOutcomes();
 
 // Takes deliveries, claims them, runs `credit`, commits, and only then acknowledges. A process that is killed anywhere
 // in between leaves its deliveries unacknowledged; whoever gets them next finds what was committed and what was not.
-await inbox.run(brokerSource(readCloudEvent), credit, {
+await inbox.run(brokerSource(read), credit, {
   // How soon a killed process counts as dead. The default of 10 s suits real life, and would make the demo longer.
   workerLeaseMs: 2_000,
 }).finished;
