@@ -33,5 +33,7 @@ export type { MigrateOptions, MigrateResult } from "./store/postgres/migrate.ts"
 export type { Delivery, Intake, Settlement, Source } from "./sources/source.ts";
 export { ndjson } from "./sources/ndjson/ndjson.ts";
 export type { NdjsonOptions, NdjsonProgress, NdjsonSource } from "./sources/ndjson/ndjson.ts";
+export { documents } from "./sources/documents/documents.ts";
+export type { DocumentsOptions, DocumentsProgress, DocumentsSource } from "./sources/documents/documents.ts";
 export type { CheckpointStore } from "./sources/ndjson/checkpoint.ts";
-export type { LineFormat, PlainLines } from "./sources/ndjson/read-line.ts";
+export type { LineIdentity, PlainLines } from "./sources/ndjson/read-line.ts";

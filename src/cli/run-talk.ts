@@ -1,11 +1,10 @@
-import { statSync } from "node:fs";
 import type { Outcome } from "../inbox/outcome.ts";
 import type { Run } from "../inbox/run.ts";
 import type { Message } from "../message/message.ts";
 import { showValue } from "../message/show-value.ts";
-import type { NdjsonSource } from "../sources/ndjson/ndjson.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { Io } from "./io.ts";
+import type { RunSource } from "./run-source.ts";
 import { summaryLine, summaryOf } from "./run-summary.ts";
 
 /** Tells a person what happens during a run, until it is stopped. */
@@ -18,7 +17,7 @@ const namedProblems = 5;
 const refreshMs = 200;
 
 /** Begins to tell: warnings, the first messages that went wrong, and on a terminal a line with counts and rate. */
-export function startRunTalk(io: Io, run: Run, source: NdjsonSource, file: string | undefined): RunTalk {
+export function startRunTalk(io: Io, run: Run, source: Pick<RunSource, "progress">): RunTalk {
   let problems = 0;
   const onOutcome = (event: unknown): void => {
     const { message, outcome, error } = event as { message?: Message; outcome: Outcome; error?: Error };
@@ -40,10 +39,10 @@ export function startRunTalk(io: Io, run: Run, source: NdjsonSource, file: strin
   telemetry.warning.subscribe(onWarning);
   telemetry.store.subscribe(onStore);
 
-  const size = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false })?.size;
   const show = (): void => {
-    const done = size ? ` (${Math.floor((100 * Math.min(source.progress().settledTo, size)) / size)}%)` : "";
-    io.status(`${summaryLine(summaryOf(run.stats()))}${done}`);
+    const { done } = source.progress();
+    const percent = done === undefined ? "" : ` (${Math.floor(100 * done)}%)`;
+    io.status(`${summaryLine(summaryOf(run.stats()))}${percent}`);
   };
   const timer = io.terminal ? setInterval(show, refreshMs) : undefined;
   return {

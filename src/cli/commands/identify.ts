@@ -3,24 +3,24 @@ import { basename } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { Command, Option } from "commander";
 import type { FingerprintOptions } from "../../message/fingerprint-mode.ts";
-import { formatByName, formatNames, type FormatName } from "../../message/formats/formats.ts";
+import type { FormatName } from "../../message/formats/formats.ts";
 import type { Format } from "../../message/formats/format.ts";
-import type { IdRule } from "../../message/formats/header-value.ts";
 import { identifyFile, type Identified, type IdentifiedMessage } from "../../message/formats/identify.ts";
 import { showValue } from "../../message/show-value.ts";
 import { exitCodes } from "../exit-codes.ts";
+import {
+  addHeaderOptions,
+  formatNameOption,
+  namedFormat,
+  type IdentityOptions,
+} from "../identity-options.ts";
 import type { Io } from "../io.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { UsageError } from "../usage-error.ts";
 
-interface Options {
+interface Options extends IdentityOptions {
   readonly format?: FormatName;
-  readonly producer?: string;
-  readonly idPath?: string;
-  readonly idHeader?: string;
-  readonly idRule?: IdRule;
-  readonly keyPath?: string;
   readonly fingerprint?: "bytes" | "json";
   readonly except?: readonly string[];
   readonly json?: true;
@@ -41,17 +41,15 @@ Exit codes: 0 every message has an identity, 1 failed, 2 wrong usage, 3 somethin
 
 /** `inbox identify`: shows which identity, fingerprint, key and time a format reads from a file, and why. */
 export function identifyCommand(io: Io, ended: Action): Command {
-  return new Command("identify")
+  const command = new Command("identify")
     .description("show what the inbox would take for a message's identity, and why")
     .argument("<files...>", "files to read; - is stdin")
-    .addOption(new Option("--format <name>", "how to read them (default: guessed)").choices(formatNames))
+    .addOption(formatNameOption("--format <name>", "how to read them (default: guessed)"))
     .option("--producer <name>", "the producer, where the messages name none (default: where they came from)")
     .option(
       "--id-path <pointer>",
       "the JSON pointer of the id, such as /eventId; alone it means --format json",
     )
-    .option("--id-header <name>", "the header of the id; alone it means --format header")
-    .addOption(new Option("--id-rule <rule>", "how the id header is read").choices(["text", "uuid"]))
     .option("--key-path <pointer>", "the JSON pointer of the key")
     .addOption(
       new Option("--fingerprint <by>", "how payloads are compared (default: as suits the format)").choices([
@@ -80,18 +78,16 @@ export function identifyCommand(io: Io, ended: Action): Command {
       }
       ended(found ? exitCodes.foundSomething : exitCodes.fine);
     });
+  return addHeaderOptions(command);
 }
 
 const isConflict = ({ result }: Identified): boolean =>
   result.kind === "message" && result.verdict.is === "conflict";
 
-function formatOf({ format, producer, idPath, idHeader, idRule, keyPath }: Options): Format | undefined {
+function formatOf(options: Options): Format | undefined {
+  const { format, idPath, idHeader } = options;
   const name = format ?? (idHeader !== undefined ? "header" : idPath !== undefined ? "json" : undefined);
-  if (name === undefined) return undefined;
-  if (name === "json" && idPath === undefined)
-    throw new UsageError("--format json needs --id-path, such as --id-path /id.");
-  if (name === "header" && idHeader === undefined) throw new UsageError("--format header needs --id-header.");
-  return formatByName(name, { producer, idPath, idHeader, idRule, keyPath });
+  return name === undefined ? undefined : namedFormat(name, "--format", options);
 }
 
 function fingerprintOf({ fingerprint, except }: Options): FingerprintOptions | undefined {

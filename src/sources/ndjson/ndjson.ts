@@ -6,14 +6,14 @@ import { resumeFrom, type CheckpointStore, type Resume } from "./checkpoint.ts";
 import { foreignFormat, openFile, streamInput, type Input } from "./input.ts";
 import { createLineSplitter, type Line, type LineSplitter } from "./line-splitter.ts";
 import { createPositionKeeper, type PositionKeeper } from "./position-keeper.ts";
-import { createLineReader, type LineFormat } from "./read-line.ts";
-import { createUnsettled, type Entry } from "./unsettled.ts";
+import { createLineReader, type LineIdentity } from "./read-line.ts";
+import { createUnsettled, type Part } from "../unsettled.ts";
 
 export interface NdjsonOptions {
   /** The file's path, or a stream such as `process.stdin`, which is read once. */
   readonly from: string | Readable;
-  /** `"cloudevents"`, or where plain JSON lines have their id. */
-  readonly format: LineFormat;
+  /** How lines name their messages: a format (`"cloudevents"`, `"sqs"`, ...), or where plain JSON lines have their id. */
+  readonly identity: LineIdentity;
   /** The tenant of all messages. Default none. */
   readonly tenant?: string | undefined;
   /** A longer line is rejected as `too-large`, with its first 64 KiB. Default 16 MiB. */
@@ -40,6 +40,8 @@ export interface NdjsonProgress {
   readonly handedTo: number;
   /** Lines handed over and not settled, or waiting for a retry. */
   readonly unsettled: number;
+  /** Parts of lines that are no messages and need no handling, by reason. */
+  readonly ignored: Readonly<Record<string, number>>;
 }
 
 /** A source of lines that tells how far it has come. */
@@ -51,7 +53,7 @@ const keptBytes = 64 * 1024;
 const longestTimerMs = 2_147_483_647;
 
 /**
- * Newline-delimited JSON from a file or a stream: one message a line, in constant memory. A line that is no message is
+ * Newline-delimited JSON from a file or a stream, in constant memory: each line is one delivery, of one message as a rule. A line that is no message is
  * rejected, with its bytes and its place. A line that is to be retried is kept and handed over again after its delay.
  * It ends when the input has ended and everything is settled. Throws `invalid-option`; `start` rejects with
  * `source-failed` for a file that cannot be read.
@@ -71,8 +73,8 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
   const notice = options.onNotice ?? (() => undefined);
   const now = options.now ?? (() => performance.now());
   const fileName = typeof from === "string" ? basename(from) : "stdin";
-  const readLine = createLineReader({
-    format: options.format,
+  const reader = createLineReader({
+    identity: options.identity,
     tenant: options.tenant,
     fileName,
     maxLineBytes,
@@ -128,7 +130,13 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
       );
       await keeper?.allow(end);
       if (stopped) return;
-      const deliveries = part.map((line) => unsettled.add(line, readLine(line), line.start < handedBefore));
+      const deliveries = part.flatMap((line) =>
+        unsettled.add(
+          { start: line.start, bytes: line.bytes.length },
+          reader.read(line),
+          line.start < handedBefore,
+        ),
+      );
       handedTo = end;
       keeper?.saveIfDue();
       await intake.deliver(deliveries);
@@ -138,21 +146,21 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
     handedTo = splitter.position();
   }
 
-  function handOverAgain(entry: Entry, redelivered: boolean): void {
-    if (!stopped) void intake.deliver([unsettled.again(entry, redelivered)]);
+  function handOverAgain(part: Part, redelivered: boolean): void {
+    if (!stopped) void intake.deliver([unsettled.again(part, redelivered)]);
   }
 
   function settleOne(delivery: Delivery, settlement: Settlement): void {
-    const entry = unsettled.take(delivery);
-    if (entry === undefined) return;
-    if (settlement.kind === "ack") return unsettled.remove(entry);
+    const part = unsettled.take(delivery);
+    if (part === undefined) return;
+    if (settlement.kind === "ack") return unsettled.remove(part);
     // Stopping: what was not done stays unsettled, and the next run reads it again.
     if (stopped) return;
-    if (settlement.kind === "release") return handOverAgain(entry, delivery.redelivered);
+    if (settlement.kind === "release") return handOverAgain(part, delivery.redelivered);
     const timer = setTimeout(
       () => {
         timers.delete(timer);
-        handOverAgain(entry, true);
+        handOverAgain(part, true);
       },
       Math.min(settlement.afterMs, longestTimerMs),
     );
@@ -175,7 +183,12 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
 
   return {
     name: `ndjson:${fileName}`,
-    progress: () => ({ settledTo: settledTo(), handedTo, unsettled: unsettled.count }),
+    progress: () => ({
+      settledTo: settledTo(),
+      handedTo,
+      unsettled: unsettled.count,
+      ignored: reader.ignored(),
+    }),
     async start(given) {
       intake = given;
       const opened = typeof from === "string" ? await openFile(from) : streamInput(from, fileName);

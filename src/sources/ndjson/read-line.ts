@@ -1,8 +1,11 @@
-import { readCloudEvent } from "../../message/formats/cloudevents.ts";
+import { capturedDeliveries } from "../../message/formats/captured.ts";
+import { toFormat, type FormatChoice } from "../../message/formats/formats.ts";
+import type { RawDelivery } from "../../message/formats/format.ts";
 import { receiveMessage } from "../../message/create-message.ts";
 import { isRejected, type Received, type RejectionCode } from "../../message/message.ts";
 import { rejectMessage } from "../../message/reject-message.ts";
 import { decodeUtf8 } from "../../message/utf8.ts";
+import { createItemReader } from "../read-items.ts";
 import { parseJsonPath, valueAt } from "./json-path.ts";
 import type { Line } from "./line-splitter.ts";
 
@@ -17,15 +20,25 @@ export interface PlainLines {
   readonly typePath?: string | undefined;
 }
 
-/** `"cloudevents"`: structured CloudEvents, one a line. */
-export type LineFormat = "cloudevents" | PlainLines;
+/**
+ * How lines name their messages. A format's name (`"cloudevents"`, `"sqs"`, ...) or a format: each line is a document, or
+ * a capture with its headers, as `inbox identify` reads it. Or where plain JSON has its id.
+ */
+export type LineIdentity = FormatChoice | PlainLines;
 
 export interface ReadLineOptions {
-  readonly format: LineFormat;
+  readonly identity: LineIdentity;
   readonly tenant: string | undefined;
   /** Names the file in texts for people. */
   readonly fileName: string;
   readonly maxLineBytes: number;
+}
+
+/** Reads lines. A line may hold several messages, or none. */
+export interface LineReader {
+  read(line: Line): readonly Received[];
+  /** What was ignored, by reason. */
+  ignored(): Readonly<Record<string, number>>;
 }
 
 /** The header that tells where in which file a rejected line stands: `orders.ndjson:1024:77`, the bytes it takes last. */
@@ -33,45 +46,69 @@ export const positionHeader = "ndjson-position";
 
 /**
  * Makes a reader of lines. It never throws: what is no message becomes a rejected one with the line's bytes and its
- * place. Throws `invalid-option` itself for a wrong path.
+ * place. Throws `invalid-option` itself for a wrong path or name.
  */
-export function createLineReader(options: ReadLineOptions): (line: Line) => Received {
-  const { format, tenant, fileName, maxLineBytes } = options;
-  const read =
-    format === "cloudevents"
-      ? (bytes: Buffer) => readCloudEvent(bytes, { tenant })
-      : plainReader(format, tenant);
-  return (line) => {
-    const position = `${fileName}:${line.start}:${line.length}`;
-    const received =
-      line.tooLong === undefined
-        ? read(line.bytes)
-        : rejectMessage({
-            code: "too-large",
-            text:
-              `The line at ${position} is ${line.length} bytes, over the limit of ${maxLineBytes}: ` +
-              `its first ${line.bytes.length} are kept. SHA-256 of the whole: ${line.tooLong}.`,
-            bytes: line.bytes,
-          });
-    return isRejected(received)
-      ? { ...received, headers: { ...received.headers, [positionHeader]: position } }
-      : received;
+export function createLineReader(options: ReadLineOptions): LineReader {
+  const { identity, tenant, fileName, maxLineBytes } = options;
+  const { read, ignored } = isPlain(identity)
+    ? { read: plainReader(identity, tenant), ignored: () => ({}) }
+    : formatReader(identity, fileName, tenant);
+  return {
+    ignored,
+    read(line) {
+      const position = `${fileName}:${line.start}:${line.length}`;
+      const all =
+        line.tooLong === undefined
+          ? read(line.bytes)
+          : [
+              rejectMessage({
+                code: "too-large",
+                text:
+                  `The line at ${position} is ${line.length} bytes, over the limit of ${maxLineBytes}: ` +
+                  `its first ${line.bytes.length} are kept. SHA-256 of the whole: ${line.tooLong}.`,
+                bytes: line.bytes,
+              }),
+            ];
+      return all.map((received) =>
+        isRejected(received)
+          ? { ...received, headers: { ...received.headers, [positionHeader]: position } }
+          : received,
+      );
+    },
   };
 }
 
-function plainReader(format: PlainLines, tenant: string | undefined): (bytes: Buffer) => Received {
+const isPlain = (identity: LineIdentity): identity is PlainLines =>
+  typeof identity === "object" && "idPath" in identity;
+
+function formatReader(identity: FormatChoice, channel: string, tenant: string | undefined) {
+  const items = createItemReader(toFormat(identity));
+  const deliveriesIn = (bytes: Buffer): readonly RawDelivery[] =>
+    // A structured CloudEvent is no capture: in one, the quotes round this word would be escaped.
+    identity === "cloudevents" && bytes.includes('"specversion"')
+      ? [{ body: bytes, channel }]
+      : capturedDeliveries(bytes, channel);
+  return {
+    read: (bytes: Buffer): readonly Received[] =>
+      deliveriesIn(bytes).flatMap((delivery) => items.read({ ...delivery, tenant })),
+    ignored: items.ignored,
+  };
+}
+
+function plainReader(format: PlainLines, tenant: string | undefined): (bytes: Buffer) => readonly Received[] {
   const idPath = parseJsonPath(format.idPath, "idPath");
   const keyPath = format.keyPath === undefined ? undefined : parseJsonPath(format.keyPath, "keyPath");
   const typePath = format.typePath === undefined ? undefined : parseJsonPath(format.typePath, "typePath");
   const { producer } = format;
   return (bytes) => {
-    const reject = (code: RejectionCode, reason: string): Received =>
+    const reject = (code: RejectionCode, reason: string): readonly Received[] => [
       rejectMessage({
         code,
         text: `The line cannot be read: ${reason}.`,
         identity: { tenant, producer },
         bytes,
-      });
+      }),
+    ];
 
     const text = decodeUtf8(bytes);
     if (text === undefined) return reject("malformed", "it is no UTF-8");
@@ -86,13 +123,15 @@ function plainReader(format: PlainLines, tenant: string | undefined): (bytes: Bu
     if (key !== undefined && "reason" in key) return reject("malformed", key.reason);
     const type = typePath === undefined ? undefined : valueAt(text, typePath);
     if (type !== undefined && "reason" in type) return reject("malformed", type.reason);
-    return receiveMessage({
-      tenant,
-      producer,
-      id: id.value,
-      payload: bytes,
-      key: key?.value ?? undefined,
-      type: type?.value ?? undefined,
-    });
+    return [
+      receiveMessage({
+        tenant,
+        producer,
+        id: id.value,
+        payload: bytes,
+        key: key?.value ?? undefined,
+        type: type?.value ?? undefined,
+      }),
+    ];
   };
 }

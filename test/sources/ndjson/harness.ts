@@ -42,7 +42,7 @@ export async function work(
   beforeDeliver: () => Promise<void> = async () => undefined,
 ): Promise<Worked> {
   const notices: string[] = [];
-  const source = ndjson({ format: plain, onNotice: (text) => notices.push(text), ...options });
+  const source = ndjson({ identity: plain, onNotice: (text) => notices.push(text), ...options });
   const deliveries: Delivery[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   let end: (error: Error | undefined) => void;

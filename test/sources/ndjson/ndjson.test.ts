@@ -199,7 +199,7 @@ test("a long file is read in constant memory", async () => {
   let count = 0;
   let most = 0;
   const before = held();
-  const source = ndjson({ from, format: plain });
+  const source = ndjson({ from, identity: plain });
   await new Promise<void>((resolve, reject) => {
     void source.start({
       async deliver(list) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import test from "node:test";
 import { isRejected, type Message, type RejectedMessage } from "../../../src/message/message.ts";
-import { createLineReader, type LineFormat } from "../../../src/sources/ndjson/read-line.ts";
+import { createLineReader, type LineIdentity } from "../../../src/sources/ndjson/read-line.ts";
 import { ids, received } from "./harness.ts";
 
 const shop = { idPath: "id", producer: "shop" };
@@ -11,7 +11,7 @@ test("a number is an id as it is written: neighbours above 2^53 stay two message
   const lines = ["9007199254740993", "9007199254740992", "1.0", "1", "1e2", "-0", '"1"'];
   const list = await received(t, {
     from: Readable.from([lines.map((id) => `{"id":${id}}\n`).join("")]),
-    format: shop,
+    identity: shop,
   });
   assert.deepEqual(ids(list), ["9007199254740993", "9007199254740992", "1.0", "1", "1e2", "-0", "1"]);
 });
@@ -34,7 +34,7 @@ test("paths are JSON pointers or names with dots, also through arrays and escape
     ["order", "[invalid-identity]"],
   ];
   for (const [idPath, expected] of table) {
-    const list = await received(t, { from: Readable.from([line]), format: { idPath, producer: "shop" } });
+    const list = await received(t, { from: Readable.from([line]), identity: { idPath, producer: "shop" } });
     assert.deepEqual(ids(list), [expected], idPath);
   }
 });
@@ -45,9 +45,9 @@ test("a path that is none is refused at construction, by the option's name", () 
     [{ idPath: "a..b", producer: "p" }, /idPath/],
     [{ idPath: "id", keyPath: "/a~2", producer: "p" }, /keyPath/],
     [{ idPath: "id", typePath: ".", producer: "p" }, /typePath/],
-  ] satisfies [LineFormat, RegExp][]) {
+  ] satisfies [LineIdentity, RegExp][]) {
     assert.throws(
-      () => createLineReader({ format, tenant: undefined, fileName: "f", maxLineBytes: 10 }),
+      () => createLineReader({ identity: format, tenant: undefined, fileName: "f", maxLineBytes: 10 }),
       (error: Error) => field.test(error.message) && (error as { code?: string }).code === "invalid-option",
     );
   }
@@ -57,7 +57,7 @@ test("a plain line is its own payload, byte for byte, with key and type beside i
   const line = '  {"id":"1", "account":17 ,"kind":"paid","total":1.50}';
   const [message] = (await received(t, {
     from: Readable.from([`${line}\r\n`]),
-    format: { ...shop, keyPath: "account", typePath: "/kind" },
+    identity: { ...shop, keyPath: "account", typePath: "/kind" },
     tenant: "north",
   })) as Message[];
   assert.equal(Buffer.from(message!.bytes!).toString(), line);
@@ -71,7 +71,7 @@ test("a missing or null key is no key", async (t) => {
   const lines = '{"id":"1"}\n{"id":"2","account":null}\n';
   const list = (await received(t, {
     from: Readable.from([lines]),
-    format: { ...shop, keyPath: "account" },
+    identity: { ...shop, keyPath: "account" },
   })) as Message[];
   assert.deepEqual(
     list.map(({ key }) => key),
@@ -104,7 +104,7 @@ test("what is no message is rejected with its bytes and its place, and harms no 
   const input = Buffer.concat(
     bad.flatMap(([line]) => [Buffer.from(line), Buffer.from("\n"), Buffer.from(good)]),
   );
-  const list = await received(t, { from: Readable.from([input]), format: { ...shop, keyPath: "account" } });
+  const list = await received(t, { from: Readable.from([input]), identity: { ...shop, keyPath: "account" } });
   assert.deepEqual(
     ids(list),
     bad.flatMap(([, code]) => [`[${code}]`, "good"]),
@@ -139,7 +139,7 @@ test("CloudEvents lines give their own source and id, and broken ones are reject
     '{"specversion":"1.0","type":"t","source":"/shop","id":"e-1","partitionkey":"k","data":{"n":1.0}}';
   const list = await received(t, {
     from: Readable.from([`\ufeff${event}\r\n{"id":"e-2"}\n`]),
-    format: "cloudevents",
+    identity: "cloudevents",
     tenant: "north",
   });
   const [message, broken] = list;
