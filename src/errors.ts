@@ -107,13 +107,21 @@ export class InboxError extends Error {
   }
 }
 
+// Known to every copy of this package in a process.
+const permanent: unique symbol = Symbol.for("transactional-inbox.permanent") as never;
+
 /**
  * Throw it from a handler to say that this message can never be handled: it goes to quarantine at once, however many
  * attempts it has left. Any other error is retried.
  */
 export class PermanentError extends Error {
   override readonly name = "PermanentError";
+  readonly [permanent] = true;
 }
+
+/** Whether a value is a `PermanentError`, of this or another copy of the package. */
+export const isPermanent = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && permanent in value;
 
 /** Whether the error or one of its causes has this SQLSTATE or code. */
 export function hasCode(error: unknown, code: string): boolean {

@@ -1,4 +1,4 @@
-import { causes, codeOf, InboxError, PermanentError } from "../errors.ts";
+import { causes, codeOf, InboxError, isPermanent } from "../errors.ts";
 
 /**
  * What an error says about trying again. `permanent`: never. `conflict`: at once, another transaction was in the way.
@@ -29,7 +29,7 @@ export function classifyError(error: unknown, classifier?: ErrorClassifier): Err
   const own = classifier?.(error);
   if (own !== undefined) return own;
   for (const link of causes(error)) {
-    if (link instanceof PermanentError) return "permanent";
+    if (isPermanent(link)) return "permanent";
     const code = codeOf(link);
     if (link instanceof InboxError) {
       if (code === "busy") return "conflict";

@@ -1,6 +1,6 @@
 import { InboxError, type ErrorCode } from "../errors.ts";
 import { asError, classifyError, errorText } from "./classify-error.ts";
-import { Quarantine, RetryIn } from "./handler.ts";
+import { isQuarantine, isRetryIn } from "./handler.ts";
 import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 
@@ -48,14 +48,14 @@ export function busy(
  * message into quarantine. Dying before either commits leaves the message unacknowledged and the attempt uncounted.
  */
 export async function failAlone(context: LaneContext, item: Item, failure: unknown): Promise<void> {
-  if (failure instanceof RetryIn) {
+  if (isRetryIn(failure)) {
     const error = new InboxError(
       "handler-deferred",
       `The handler asked to run again in ${failure.afterMs} ms.`,
     );
     return settle(item, { outcome: "failed", settle: "retry", retryAfterMs: failure.afterMs, error });
   }
-  if (failure instanceof Quarantine) {
+  if (isQuarantine(failure)) {
     return quarantineItem(context, item, "handler-rejected", new Error(failure.reason), 1);
   }
   const kind = classifyError(failure, context.settings.classifyError);

@@ -1,5 +1,11 @@
 import type { Message } from "../message/message.ts";
-import { BuiltStatement, type QueryResult, type Statement } from "../store/statement.ts";
+import { InboxError } from "../errors.ts";
+import {
+  isBuiltStatement,
+  type BuiltStatement,
+  type QueryResult,
+  type Statement,
+} from "../store/statement.ts";
 
 /** The transaction of the claim, lent to one handler. Works until the handler has settled, then every use rejects. */
 export interface HandlerTx {
@@ -15,32 +21,38 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
 }
 
+// Known to every copy of this package in a process, as a statement's mark is.
+const word: unique symbol = Symbol.for("transactional-inbox.word") as never;
+
 /** The message cannot be handled now; its work is rolled back and it does not count as an attempt. */
-export class RetryIn {
+export interface RetryIn {
+  readonly [word]: "retry-in";
   readonly afterMs: number;
-  constructor(afterMs: number) {
-    this.afterMs = afterMs;
-  }
 }
 
 /** The message can never be handled; its work is rolled back and it goes to quarantine. */
-export class Quarantine {
+export interface Quarantine {
+  readonly [word]: "quarantine";
   readonly reason: string;
-  constructor(reason: string) {
-    this.reason = reason;
-  }
 }
+
+export const isRetryIn = (value: unknown): value is RetryIn => wordOf(value) === "retry-in";
+
+export const isQuarantine = (value: unknown): value is Quarantine => wordOf(value) === "quarantine";
+
+const wordOf = (value: unknown): unknown =>
+  typeof value === "object" && value !== null && word in value ? value[word] : undefined;
 
 /** Return it from a handler: run this message again, not before `afterMs` milliseconds. */
 export const retryIn = (afterMs: number): RetryIn => {
   if (!Number.isFinite(afterMs) || afterMs < 0) {
     throw new RangeError(`retryIn takes milliseconds, 0 or more; got ${String(afterMs)}.`);
   }
-  return new RetryIn(afterMs);
+  return { [word]: "retry-in", afterMs };
 };
 
 /** Return it from a handler: this message can never be handled, for this reason. */
-export const quarantine = (reason: string): Quarantine => new Quarantine(reason);
+export const quarantine = (reason: string): Quarantine => ({ [word]: "quarantine", reason });
 
 /** What a handler may answer: nothing or a result of its own, statements for the lane to run, or a word. */
 export type HandlerReturn<Result> =
@@ -70,10 +82,16 @@ export const batch = <Data = unknown>(
   handleBatch: (messages: readonly Message<Data>[], context: HandlerContext) => unknown,
 ): BatchHandler<Data> => ({ handleBatch });
 
-/** The statements in a handler's answer, or `undefined` where it is something else. */
+/**
+ * The statements in a handler's answer, or `undefined` where it is something else. Throws `invalid-handler` for a list
+ * in which only some are statements: the rest would be left out without a word.
+ */
 export function statementsOf(value: unknown): readonly BuiltStatement[] | undefined {
-  if (value instanceof BuiltStatement) return [value];
-  if (Array.isArray(value) && value.length > 0 && value.every((part) => part instanceof BuiltStatement))
-    return value;
-  return undefined;
+  if (isBuiltStatement(value)) return [value];
+  if (!Array.isArray(value) || !value.some(isBuiltStatement)) return undefined;
+  if (value.every(isBuiltStatement)) return value;
+  throw new InboxError(
+    "invalid-handler",
+    "The handler returned a list in which only some entries are statements. Leave out what is none.",
+  );
 }

@@ -64,10 +64,11 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   telemetry.claimed.publish({ consumer: name.consumer, size, fresh: fresh.length });
   if (fresh.length === 0) {
     await tx.rollback();
+    context.pace.ended(size, 0, 0, keyed);
     for (const item of conflicts) await quarantineConflict(context, item);
     return [];
   }
-  const rest = await workAndCommit(context, tx, fresh, keyed);
+  const rest = await workAndCommit(context, tx, fresh, size, keyed);
   for (const item of conflicts) await quarantineConflict(context, item);
   return rest;
 }
@@ -111,6 +112,7 @@ async function workAndCommit(
   context: LaneContext,
   tx: LaneTransaction,
   fresh: readonly Item[],
+  claimed: number,
   keyed: boolean,
 ): Promise<readonly (readonly Item[])[]> {
   const { consumer } = context.name;
@@ -147,7 +149,8 @@ async function workAndCommit(
     }
     // Dying here redelivers all of them; the claims make the second run a no-op.
     telemetry.committed.publish({ consumer, size: ran.length, ms: performance.now() - started });
-    if (ran.length > 0) context.pace.committed(ran.length, workMs, keyed);
+    // Where time was over, only as many would have fitted as were run.
+    context.pace.ended(unrun.length > 0 ? ran.length : claimed, ran.length, workMs, keyed);
     ran.forEach((item, i) => settle(item, { outcome: "applied", settle: "ack", result: work.results[i] }));
     for (const [item, error] of readable.unreadable)
       await quarantineItem(context, item, error.code, error, 1);

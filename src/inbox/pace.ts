@@ -8,8 +8,11 @@
  */
 export interface Pace {
   limit(keyed: boolean): number;
-  /** A transaction of `size` messages committed; `workMs` is the time from its claim's answer to its last handler. */
-  committed(size: number, workMs: number, keyed: boolean): void;
+  /**
+   * A transaction that claimed `size` messages ended well; `ran` of them were new, and took `workMs` from the claim's
+   * answer to the last handler.
+   */
+  ended(size: number, ran: number, workMs: number, keyed: boolean): void;
   /** A transaction met another one's locks (deadlock, lock timeout, serialization failure). */
   conflicted(size: number, keyed: boolean): void;
 }
@@ -29,13 +32,12 @@ export function createPace({ maxBatch, maxTransactionMs }: PaceOptions): Pace {
 
   return {
     limit: (keyed) => Math.max(1, Math.min(maxBatch, Math.floor(timed), bound(keyed).limit())),
-    committed(size, workMs, keyed) {
-      const sample = workMs / size;
-      // Slower is believed at once, faster only bit by bit.
-      messageMs = sample > messageMs ? sample : messageMs * 0.8 + sample * 0.2;
+    ended(size, ran, workMs, keyed) {
+      // Slower is believed at once, faster only bit by bit. Duplicates tell nothing of the handler.
+      if (ran > 0) messageMs = Math.max(workMs / ran, messageMs * 0.8 + (workMs / ran) * 0.2);
       const fits = messageMs > 0 ? maxTransactionMs / messageMs : maxBatch;
       timed = Math.max(1, Math.min(fits, Math.max(timed, size * 4), maxBatch));
-      bound(keyed).committed(size);
+      bound(keyed).ended(size);
     },
     conflicted(size, keyed) {
       bound(keyed).conflicted(size);
@@ -45,7 +47,7 @@ export function createPace({ maxBatch, maxTransactionMs }: PaceOptions): Pace {
 
 interface ConflictBound {
   limit(): number;
-  committed(size: number): void;
+  ended(size: number): void;
   conflicted(size: number): void;
 }
 
@@ -59,7 +61,7 @@ function conflictBound(start: number, most: number): ConflictBound {
   let met = false;
   return {
     limit: () => limit,
-    committed(size) {
+    ended(size) {
       if (limit >= most || size < limit) return;
       streak++;
       if (streak < (met ? 8 : 4)) return;

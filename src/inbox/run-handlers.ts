@@ -4,7 +4,7 @@ import { withData } from "../message/create-message.ts";
 import type { Message } from "../message/message.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import type { BuiltStatement, QueryResult } from "../store/statement.ts";
-import { Quarantine, RetryIn, statementsOf, type BatchHandler, type MessageHandler } from "./handler.ts";
+import { isQuarantine, isRetryIn, statementsOf, type BatchHandler, type MessageHandler } from "./handler.ts";
 import type { Interrupt } from "./interrupt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -88,7 +88,7 @@ export async function runHandlers(
     );
     if (answer.failure !== undefined)
       return { kind: "blamed", index, failure: answer.failure, earlier: statements };
-    const returned = statementsOf(answer.value);
+    const returned = answer.statements;
     context.usage.settled(sealed.used || returned !== undefined);
     if (returned === undefined) {
       if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
@@ -125,7 +125,7 @@ async function runBatch(
   if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
     return { kind: "blamed", index, failure: swallowed(sealed), earlier: [] };
   }
-  const statements = (statementsOf(answer.value) ?? []).map((statement) => {
+  const statements = (answer.statements ?? []).map((statement) => {
     const sent = tx.query(statement);
     sent.catch(ignore);
     return { index: 0, statement, answer: sent };
@@ -135,6 +135,8 @@ async function runBatch(
 
 interface Answer {
   readonly value?: unknown;
+  /** The statements in the value, if it is such. */
+  readonly statements?: readonly BuiltStatement[] | undefined;
   /** What was thrown, or a word that says the work shall not commit. */
   readonly failure?: unknown;
 }
@@ -155,12 +157,16 @@ async function runOne<Subject>(
     return { failure: thrown ?? new Error("The handler threw nothing at all.") };
   }
   const running = sealed.seal();
-  if (value instanceof RetryIn || value instanceof Quarantine) return { failure: value };
+  if (isRetryIn(value) || isQuarantine(value)) return { failure: value };
   if (running > 0) {
     const text = `The handler settled while ${running} of its statements were still running. Await every query.`;
     return { failure: new InboxError("floating-query", text) };
   }
-  return { value };
+  try {
+    return { value, statements: statementsOf(value) };
+  } catch (error) {
+    return { failure: error };
+  }
 }
 
 const swallowed = (sealed: SealedTx): InboxError =>

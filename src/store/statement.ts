@@ -21,8 +21,13 @@ export interface Tx {
   ): Promise<Pick<QueryResult<Row>, "rows" | "rowCount">>;
 }
 
+// Known to every copy of this package in a process: a statement that was taken for a plain result would be a claim
+// without its effect.
+const mark: unique symbol = Symbol.for("transactional-inbox.statement") as never;
+
 /** A statement that a handler may return instead of running it. Made by `sql` or `statement`. */
 export class BuiltStatement implements Statement {
+  readonly [mark] = true;
   readonly text: string;
   readonly values: readonly unknown[];
   readonly expectRows: number | undefined;
@@ -54,3 +59,7 @@ export function sql(parts: TemplateStringsArray, ...values: readonly unknown[]):
   }
   return new BuiltStatement(text, values);
 }
+
+/** Whether a value was made by `sql` or `statement`, of this or another copy of the package. */
+export const isBuiltStatement = (value: unknown): value is BuiltStatement =>
+  typeof value === "object" && value !== null && mark in value;

@@ -28,7 +28,7 @@ const outcomesOf = (processed: readonly Processed[]): string[] => processed.map(
 /** What a channel told about this consumer while the test ran. */
 function listen<T extends { consumer?: string }>(
   t: Scope,
-  name: "committed" | "rolledBack",
+  name: "claimed" | "committed" | "rolledBack",
   consumer: string,
 ): T[] {
   const events: T[] = [];
@@ -134,6 +134,59 @@ test("does not deadlock when two inboxes claim overlapping batches in opposite o
   }
   assert.deepEqual(rolledBack, []);
   assert.deepEqual(new Set(Object.values(await effects())), new Set([1]));
+});
+
+test("fails a handler whose list holds something else than statements, instead of leaving it out", async (t) => {
+  const { inbox, effects } = await testInbox(t);
+  const mixed = ({ id }: Message) =>
+    [sql`insert into effect (message_id) values (${id})`, undefined] as never;
+  const result = await inbox.process(message("m1"), mixed);
+  assert.deepEqual(
+    [result.outcome, (result.error as { code?: string }).code],
+    ["rejected", "invalid-handler"],
+  );
+  assert.equal((await inbox.process(message("m2"), () => [])).outcome, "applied");
+  assert.deepEqual(await effects(), {});
+});
+
+test("knows statements and words of another copy of the package", async (t) => {
+  const { inbox, effects } = await testInbox(t);
+  // A query in the name makes Node load the file a second time.
+  const copy = (path: string): string => `${new URL(path, import.meta.url).href}?copy`;
+  const statements = (await import(
+    copy("../../src/store/statement.ts")
+  )) as typeof import("../../src/store/statement.ts");
+  const handlers = (await import(
+    copy("../../src/inbox/handler.ts")
+  )) as typeof import("../../src/inbox/handler.ts");
+  const errors = (await import(copy("../../src/errors.ts"))) as typeof import("../../src/errors.ts");
+  assert.notEqual(statements.sql, sql);
+  assert.notEqual(errors.PermanentError, PermanentError);
+  const outcomes = await inbox.processBatch(
+    ["m1", "m2", "m3", "m4"].map((id) => message(id)),
+    ({ id }) => {
+      if (id === "m2") return handlers.quarantine("no");
+      if (id === "m3") return handlers.retryIn(5);
+      if (id === "m4") throw new errors.PermanentError("no");
+      return statements.sql`insert into effect (message_id) values (${id})`;
+    },
+  );
+  assert.deepEqual(outcomesOf(outcomes), ["applied", "rejected", "failed", "rejected"]);
+  assert.deepEqual(await effects(), { m1: 1 });
+});
+
+test("claims duplicates in full batches from the start", async (t) => {
+  const { inboxWith } = await testInbox(t);
+  const consumer = "again";
+  const messages = Array.from({ length: 2_000 }, (_, i) => message(`m${i}`, { key: `k${i % 9}` }));
+  await inboxWith({ consumer }).processBatch(messages, () => undefined);
+  const claims = listen<{ consumer: string; size: number }>(t, "claimed", consumer);
+  const outcomes = outcomesOf(
+    await inboxWith({ consumer, lanes: 1 }).processBatch(messages, () => undefined),
+  );
+  assert.deepEqual(new Set(outcomes), new Set(["duplicate"]));
+  // 4, 16, 64, 256, then 500 at a time.
+  assert.ok(claims.length <= 9, `${claims.length} transactions`);
 });
 
 test("uses no savepoint", async (t) => {

@@ -90,6 +90,7 @@ test("commits nothing and counts nothing when the server ends the connection ins
   const { inbox, effects, pool } = await testInbox(t);
   let aborted = false;
   let late: Promise<unknown> = Promise.resolve();
+  const used = gate();
   const result = await inbox.process(message("m1"), async (received, context) => {
     await recordEffect(received, context);
     const { rows } = await context.tx.query<{ pid: number }>("select pg_backend_pid() as pid");
@@ -107,11 +108,14 @@ test("commits nothing and counts nothing when the server ends the connection ins
     await pool.query("select pg_terminate_backend($1)", [rows[0]?.pid]);
     await told;
     late = context.tx.query("insert into effect (message_id) values ('after')");
+    used.open();
     await late;
   });
   assert.equal(aborted, true);
   assert.deepEqual([result.outcome, result.settle, result.attempts], ["failed", "retry", undefined]);
   assert.equal((result.error as { code?: string }).code, "connection-lost");
+  // The inbox does not wait for a handler whose connection is gone.
+  await used.opened;
   await assert.rejects(late);
   assert.deepEqual(await effects(), {});
   assert.deepEqual((await pool.query(attempts)).rows, [{ n: 0 }]);
