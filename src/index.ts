@@ -15,6 +15,7 @@ export type { FingerprintOptions } from "./message/fingerprint-mode.ts";
 export * as formats from "./message/formats/public.ts";
 export { createInbox } from "./inbox/create-inbox.ts";
 export type { Given, Inbox } from "./inbox/create-inbox.ts";
+export type { Answer, Answers, RequestMark } from "./inbox/answers.ts";
 export { batch, quarantine, retryIn } from "./inbox/handler.ts";
 export type { BatchHandler, Handler, HandlerContext, HandlerTx, MessageHandler } from "./inbox/handler.ts";
 export type { ErrorClass, ErrorClassifier } from "./inbox/classify-error.ts";

@@ -22,8 +22,13 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   message: [],
   telemetry: ["message"],
   store: ["message"],
-  // The contract of sources is what the inbox runs; the sources themselves only make messages.
-  sources: ["message"],
+  // The contract of sources is what the inbox runs; the sources themselves only make messages. A request is answered by
+  // what the inbox says, so its receiver knows the inbox.
+  sources: [
+    "message",
+    "telemetry",
+    ...["inbox/create-inbox", "inbox/handler", "inbox/outcome", "inbox/answers"],
+  ],
   inbox: ["store", "message", "telemetry", "sources/source"],
   quarantine: ["store", "message", "telemetry"],
   pending: ["store", "message", "telemetry"],

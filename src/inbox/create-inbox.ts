@@ -6,6 +6,7 @@ import { isRejected, type Message, type MessageInput, type Received } from "../m
 import { telemetry } from "../telemetry/channels.ts";
 import type { ConsumerName } from "../store/store.ts";
 import type { Source } from "../sources/source.ts";
+import { createAnswers, type Answers } from "./answers.ts";
 import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
 import { createHandlerUsage } from "./handler-usage.ts";
 import { createInFlight } from "./in-flight.ts";
@@ -62,6 +63,8 @@ export interface Inbox<Data = unknown> {
   ): Promise<Processed<Result>[]>;
   /** Takes messages from a source until it ends or the run is stopped. */
   run(source: Source, handler: MessageHandler<Data> | BatchHandler<Data>, options?: RunOptions): Run;
+  /** What was answered to messages that came as requests. For receivers; `httpReceiver` uses it. */
+  readonly answers: Answers;
 }
 
 /**
@@ -122,6 +125,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
 
   return {
     consumer: options.consumer,
+    answers: createAnswers(options.store, options.consumer, mode, digestOf),
     process: (given, handler) =>
       one(given, handler as Handler, (item) => void workLane(context, [item])) as Promise<Processed<never>>,
     processInTransaction: (tx, given, work) =>

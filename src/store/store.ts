@@ -1,4 +1,5 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
+import type { AnswerStore } from "./answer.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type {
   QuarantineEntry,
@@ -105,6 +106,7 @@ export interface Store {
   /** The crash book of one worker process. */
   readonly workers: WorkerStore;
   readonly cursors: CursorStore;
+  readonly answers: AnswerStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;
 }

@@ -106,7 +106,7 @@ test("says what is wrong with a schema of another version", async (t) => {
   await assert.rejects(store().ping(), { code: "schema-missing", message: /Run: inbox migrate/ });
   await migrate(pool, { schema });
   await store().ping();
-  await pool.query(`update ${schema}.migration set version = 1000`);
+  await pool.query(`insert into ${schema}.migration (version, name) values (1000, 'later')`);
   await assert.rejects(store().ping(), { code: "schema-newer", message: /is at version 1000/ });
   await assert.rejects(migrate(pool, { schema }), { code: "schema-newer" });
   await pool.query(`delete from ${schema}.migration`);

@@ -69,7 +69,8 @@ class Stop {
 const malformed = (reason: string): Stop =>
   new Stop({ code: "malformed", text: `The AS4 envelope cannot be read: ${reason}.` });
 
-function decodeXml(bytes: Uint8Array): string | undefined {
+/** The text of an XML document in UTF-8 or UTF-16; `undefined` for anything else. */
+export function decodeXml(bytes: Uint8Array): string | undefined {
   const utf16 =
     bytes[0] === 0xff && bytes[1] === 0xfe
       ? "utf-16le"

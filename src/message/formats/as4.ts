@@ -36,7 +36,7 @@ export const as4 = ({ maxPayloadBytes = 64 * 1024 * 1024 }: As4Options = {}): Fo
   read(delivery) {
     const { body } = delivery;
     if (body === null) return refused(delivery, fault("malformed", "The AS4 message has no body."));
-    const opened = open(delivery, typeof body === "string" ? storeText(body) : body);
+    const opened = openAs4(delivery, typeof body === "string" ? storeText(body) : body);
     if (typeof opened === "string") {
       return refused(delivery, fault("malformed", `The AS4 message cannot be read: ${opened}.`));
     }
@@ -47,14 +47,15 @@ export const as4 = ({ maxPayloadBytes = 64 * 1024 * 1024 }: As4Options = {}): Fo
   },
 });
 
-interface Opened {
+/** A delivery taken apart. */
+export interface Opened {
   readonly envelope: Uint8Array;
   /** `undefined` where the envelope came alone. */
   readonly parts: readonly MimePart[] | undefined;
 }
 
-/** The envelope and the parts beside it. A file may hold the MIME headers that HTTP carries apart. */
-function open(delivery: RawDelivery, body: Uint8Array): Opened | string {
+/** The envelope and the parts beside it, or why there are none. A file may hold the MIME headers that HTTP carries apart. */
+export function openAs4(delivery: RawDelivery, body: Uint8Array): Opened | string {
   const header = headerValue(delivery.headers, "content-type");
   let contentType = typeof header === "string" ? header : undefined;
   let bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

@@ -1,5 +1,6 @@
 import { InboxError } from "../../errors.ts";
 import type { Store } from "../store.ts";
+import { answerStore } from "./answers.ts";
 import type { DriverConnection } from "./driver.ts";
 import { driverFor } from "./drivers/detect.ts";
 import { userTransaction } from "./drivers/user-transaction.ts";
@@ -124,6 +125,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
         }),
       save: (consumer, source, position) => run(sql.saveCursor, [consumer, source, position]),
     },
+
+    answers: answerStore(sql, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };

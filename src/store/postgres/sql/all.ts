@@ -1,3 +1,4 @@
+import { findAnswerSql, holdRequestSql, keepAnswerSql, otherRequestSql } from "./answers.ts";
 import { claimSql } from "./claim.ts";
 import { loadCursorSql, saveCursorSql } from "./cursors.ts";
 import {
@@ -28,4 +29,8 @@ export const postgresSql = (schema: string) => ({
   clearStarted: clearStartedSql(schema),
   loadCursor: loadCursorSql(schema),
   saveCursor: saveCursorSql(schema),
+  keepAnswer: keepAnswerSql(schema),
+  findAnswer: findAnswerSql(schema),
+  holdRequest: holdRequestSql(),
+  otherRequest: otherRequestSql(),
 });
