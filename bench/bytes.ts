@@ -25,7 +25,7 @@ export async function bytesPerMessage(url: string, messages: number): Promise<By
     done += ids.length;
     const outcomes = await inbox.processBatch(
       ids.map((id) => ({ producer: "payments", id, payload: id, key: id })),
-      () => undefined,
+      () => [],
     );
     if (outcomes.some(({ outcome }) => outcome !== "applied")) throw new Error("a message was not applied");
     await pool.query(

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import pg from "pg";
 import { startLocalPostgres } from "../src/local-postgres/local-postgres.ts";
 
@@ -13,7 +13,7 @@ export async function benchServer(): Promise<Server> {
   const given = process.env["DATABASE_URL"];
   if (given !== undefined && given !== "") return { url: given, stop: () => Promise.resolve() };
   return startLocalPostgres({
-    directory: join(resolve(import.meta.dirname, ".."), ".cache", "bench-server"),
+    directory: resolve(".cache", "bench-server"),
     settings: { shared_buffers: "256MB", max_wal_size: "4GB" },
   });
 }
@@ -63,6 +63,11 @@ export async function freshSchema(
   ]);
   return { schema, drop: () => admin(url, [`drop schema ${schema} cascade`]) };
 }
+
+/** The table that a consumer written by hand would use. */
+export const textbookTable = (schema: string): string =>
+  `create table ${schema}.inbox_message (consumer text not null, message_id text not null,
+     received_at timestamptz not null default now(), processed_at timestamptz, primary key (consumer, message_id))`;
 
 export async function admin(url: string, statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });

@@ -1,5 +1,14 @@
 import type pg from "pg";
-import { admin, benchPool, freshSchema, payments, seeded, total, type Payment } from "../setup.ts";
+import {
+  admin,
+  benchPool,
+  freshSchema,
+  payments,
+  seeded,
+  textbookTable,
+  total,
+  type Payment,
+} from "../setup.ts";
 import type { Contender, Measured, RunOptions } from "./contender.ts";
 
 const connections = 10;
@@ -39,10 +48,7 @@ async function loop(
   handle: (client: pg.PoolClient, payment: Payment) => Promise<void>,
 ): Promise<Measured> {
   const { schema, drop } = await freshSchema(url, accounts);
-  await admin(url, [
-    `create table ${schema}.inbox_message (consumer text not null, message_id text not null,
-       received_at timestamptz not null default now(), processed_at timestamptz, primary key (consumer, message_id))`,
-  ]);
+  await admin(url, [textbookTable(schema)]);
   const pool = benchPool(url, schema, connections, false);
   const random = seeded(seed);
   let messages = 0;

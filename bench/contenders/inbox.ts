@@ -60,8 +60,8 @@ export const inboxContenders: readonly Contender[] = [
   contender("statements without claim", { handler: credit, lanes: 4, store: withoutClaim }),
   contender("set", { handler: creditAll, lanes: 4 }),
   contender("unkeyed", { handler: creditByTx, lanes: 8, keyed: false }),
-  contender("claim only", { handler: () => undefined, lanes: 4, adds: false }),
-  contender("duplicates", { handler: () => undefined, lanes: 4, adds: false, again: true }),
+  contender("claim only", { handler: () => [], lanes: 4, adds: false }),
+  contender("duplicates", { handler: () => [], lanes: 4, adds: false, again: true }),
 ];
 
 async function measure(setup: Setup, { url, accounts, ms, seed }: RunOptions): Promise<Measured> {

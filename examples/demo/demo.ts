@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startLocalPostgres } from "../../src/local-postgres/local-postgres.ts";
 import { openBooks } from "./books.ts";
-import { bundle } from "./bundle.ts";
+import { bundle } from "../../scripts/bundle.ts";
 import { makePayments } from "./payments.ts";
 import { seededRandom } from "./random.ts";
 import { faultsOf, sideResult, sum, type DemoResult } from "./result.ts";

@@ -88,8 +88,10 @@ export const batch = <Data = unknown>(
  */
 export function statementsOf(value: unknown): readonly BuiltStatement[] | undefined {
   if (isBuiltStatement(value)) return [value];
-  if (!Array.isArray(value) || !value.some(isBuiltStatement)) return undefined;
+  if (!Array.isArray(value)) return undefined;
+  // An empty list says that there is nothing to do.
   if (value.every(isBuiltStatement)) return value;
+  if (!value.some(isBuiltStatement)) return undefined;
   throw new InboxError(
     "invalid-handler",
     "The handler returned a list in which only some entries are statements. Leave out what is none.",

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
@@ -61,6 +62,8 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
   const stopping = new AbortController();
   const interrupting = new AbortController();
+  // Every lane listens while it works; more than ten are no leak.
+  setMaxListeners(0, interrupting.signal);
   const watch = createStoreWatch(store, name.consumer, settings.random, stopping.signal);
   const running: LaneContext = {
     ...context,

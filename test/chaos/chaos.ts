@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { createBroker, type Broker } from "../../examples/demo/broker.ts";
-import { bundle } from "../../examples/demo/bundle.ts";
+import { bundle } from "../../scripts/bundle.ts";
 import { seededRandom } from "../../examples/demo/random.ts";
 import { startLocalPostgres } from "../../src/local-postgres/local-postgres.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type pg from "pg";
 import { createBroker, type Broker } from "../../examples/demo/broker.ts";
-import { bundle } from "../../examples/demo/bundle.ts";
+import { bundle } from "../../scripts/bundle.ts";
 import type { LocalPostgres } from "../../src/local-postgres/local-postgres.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";

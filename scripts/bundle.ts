@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { build } from "esbuild";
 
-const directory = join(resolve(import.meta.dirname, "../.."), ".cache", "bundles");
+const directory = join(resolve(import.meta.dirname, ".."), ".cache", "bundles");
 
 /**
  * Makes one JavaScript file of a program and returns its path. Consumers are killed by the hundred here, and a process
