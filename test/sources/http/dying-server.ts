@@ -29,5 +29,5 @@ const receiver = httpReceiver({
     return Response.json({ pid: process.pid }, { status: 201 });
   },
 });
-const server = createServer((incoming, outgoing) => void toNodeListener(receiver)(incoming, outgoing));
+const server = createServer(toNodeListener(receiver));
 server.listen(0, "127.0.0.1", () => process.send!((server.address() as AddressInfo).port));

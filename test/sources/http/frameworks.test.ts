@@ -52,7 +52,7 @@ test("Fastify: its parsers are left out for the route, and the reply is handed o
     hooks.addContentTypeParser("*", (_request, _payload, done) => done(null));
     hooks.post("/hooks", (request, reply) => {
       reply.hijack();
-      return toNodeListener(receiver)(request.raw, reply.raw);
+      toNodeListener(receiver)(request.raw, reply.raw);
     });
   });
   await app.listen({ port: 0, host: "127.0.0.1" });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import test from "node:test";
 import { sql } from "../../../src/index.ts";
 import { httpReceiver, toNodeListener, type HttpReceiverOptions } from "../../../src/sources/http/http.ts";
@@ -125,7 +126,7 @@ test("while the first runs, its copy is 409 and another body 422, in this proces
     principal,
     handler: pay,
   });
-  const port = await listen(t, (incoming, outgoing) => void toNodeListener(elsewhere)(incoming, outgoing));
+  const port = await listen(t, createServer(toNodeListener(elsewhere)));
   const first = here.send(payment('"k"'));
   await inside.opened;
   for (const send of [here.send, (sent: Sent) => sendTo(port, sent)]) {

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { createServer, request, type IncomingHttpHeaders, type RequestListener } from "node:http";
+import { createServer, request, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { httpReceiver, type HttpReceiver, type HttpReceiverOptions } from "../../../src/sources/http/http.ts";
 import { toNodeListener } from "../../../src/sources/http/http.ts";
@@ -37,13 +37,12 @@ export async function httpCase(
 ): Promise<HttpCase> {
   const test = await testInbox(t);
   const receiver = httpReceiver({ handler: record, inbox: test.inbox, ...options });
-  const port = await listen(t, (incoming, outgoing) => void toNodeListener(receiver)(incoming, outgoing));
+  const port = await listen(t, createServer(toNodeListener(receiver)));
   return { ...test, receiver, port, send: (sent) => send(port, sent) };
 }
 
 /** Serves on a free port of the loopback interface until the test ends. */
-export async function listen(t: Scope, listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
+export async function listen(t: Scope, server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestEnd(t, () => {
     server.closeAllConnections();
