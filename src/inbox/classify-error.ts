@@ -10,7 +10,11 @@ export type ErrorClass = "permanent" | "conflict" | "environment" | "failure";
 export type ErrorClassifier = (error: unknown) => ErrorClass | undefined;
 
 /** SQLSTATE, by code or by class (PostgreSQL, appendix A). */
-const conflicts = new Set(["40001", "40P01", "55P03"]);
+const conflicts = new Set([
+  ...["40001", "40P01", "55P03"],
+  // A prepared statement that somebody deallocated; the driver parses it anew.
+  "26000",
+]);
 const environments = new Set(["25P03", "25P04", "57P01", "57P02", "57P03", "57P04", "57P05", "3F000"]);
 const environmentClasses = new Set(["08", "53", "58"]);
 const networkCodes = new Set([
@@ -37,12 +41,16 @@ export function classifyError(error: unknown, classifier?: ErrorClassifier): Err
       if (!link.retryable) return "permanent";
       continue;
     }
-    if (conflicts.has(code)) return "conflict";
+    if (conflicts.has(code) || isStalePlan(link, code)) return "conflict";
     if (environments.has(code) || networkCodes.has(code)) return "environment";
     if (code.length === 5 && environmentClasses.has(code.slice(0, 2))) return "environment";
   }
   return "failure";
 }
+
+/** A table has changed under a prepared statement; the driver parses it anew. The message is in the server's language. */
+const isStalePlan = (link: unknown, code: string): boolean =>
+  code === "0A000" && (link as { routine?: unknown }).routine === "RevalidateCachedQuery";
 
 /** Whether the database itself is away, so that no other message would fare better. */
 export function isStoreAway(error: unknown): boolean {

@@ -18,8 +18,8 @@ export interface PostgresOptions {
   /** How long the store's own small statements wait for a connection, in milliseconds. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * With `pg`: handlers whose statements alternate have each parsed once a transaction, under names that end with it.
-   * Default false. Leave it off behind a pooler that does not pass named statements through.
+   * With `pg`: whether statements are prepared under names. Default: on connections that are the server's own, and not
+   * behind a pooler. `true`: also behind a pooler that passes named statements through. `false`: never.
    */
   readonly prepare?: boolean | undefined;
 }

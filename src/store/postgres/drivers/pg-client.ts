@@ -18,6 +18,8 @@ export interface PgClientLike {
   release(error?: Error | boolean): void;
   /** Since pg 8.21. */
   getTransactionStatus?(): string | null;
+  /** The process id that was told at the start of the connection; a pooler makes one up. */
+  readonly processID?: number | null;
 }
 
 /** What `pg` answers to one statement; an array of them where the text held several. */

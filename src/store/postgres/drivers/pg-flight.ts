@@ -1,6 +1,6 @@
 import type { PendingStatement, Wire, WireEvents } from "./pending.ts";
 import type { PgField, PgFlightParts, PgProtocol } from "./pg-client.ts";
-import { statementMemory, type RowShape } from "./pg-statement-memory.ts";
+import type { RowShape, StatementMemory, StatementUse } from "./pg-statement-memory.ts";
 
 /** One statement of a group, and what was received for it. */
 interface Entry {
@@ -23,6 +23,8 @@ interface Group {
   readonly control: boolean;
   /** One text by the simple protocol, which may hold several statements. */
   readonly simple: boolean;
+  /** How its statements were sent. */
+  readonly uses: StatementUse[];
   /** The index of the statement whose answer is awaited. */
   at: number;
   error: unknown;
@@ -55,7 +57,7 @@ const begins = /^\s*begin(?:\s+[a-z ]+)?\s*$/i;
  */
 export function pgFlights(
   parts: PgFlightParts,
-  options: { readonly initialStatus: string | null; readonly prepare: boolean },
+  options: { readonly initialStatus: string | null; readonly memory: StatementMemory },
   events: WireEvents,
 ): Wire {
   const { protocol, toWire, parserOf, submit } = parts;
@@ -69,7 +71,8 @@ export function pgFlights(
   let controlsInFlight = 0;
   let status = options.initialStatus;
   let closedBy: Error | null = null;
-  const memory = statementMemory(options.prepare);
+  const { memory } = options;
+  memory.forget();
 
   const onCallback = (error: unknown) => {
     // Only pg's own query_timeout comes this way. The statement may still run, and may still commit.
@@ -185,14 +188,18 @@ export function pgFlights(
       ) {
         // BEGIN turns the implicit transaction of its Sync into an explicit one, so what follows may share it.
         controlsInFlight++;
-        groups.push((open = { entries: [entry], control: true, simple: false, at: 0, error: undefined }));
+        groups.push(
+          (open = { entries: [entry], control: true, simple: false, uses: [], at: 0, error: undefined }),
+        );
       } else if (status !== "T" || controlsInFlight > 0 || !inside) {
         controlsInFlight++;
         const simple = entry.wireValues.length === 0;
-        groups.push({ entries: [entry], control: true, simple, at: 0, error: undefined });
+        groups.push({ entries: [entry], control: true, simple, uses: [], at: 0, error: undefined });
         open = null;
       } else {
-        groups.push((open = { entries: [entry], control: false, simple: false, at: 0, error: undefined }));
+        groups.push(
+          (open = { entries: [entry], control: false, simple: false, uses: [], at: 0, error: undefined }),
+        );
       }
     }
     waiting = [];
@@ -213,7 +220,8 @@ export function pgFlights(
     const { messages } = out;
     // With statements unanswered one of them may yet fail, and what came after it not be parsed.
     if (group.control || !nothingBefore) {
-      for (const name of memory.forget()) messages.close({ type: "S", name });
+      memory.forget();
+      for (const name of memory.toClose()) messages.close({ type: "S", name });
     }
     const first = group.entries[0]!;
     if (group.simple) {
@@ -222,8 +230,10 @@ export function pgFlights(
       return;
     }
     for (const entry of group.entries) {
-      const { name, parse, shape } = memory.use(entry.statement.text);
-      entry.shape = shape;
+      const use = memory.use(entry.statement.text);
+      const { name, parse } = use;
+      entry.shape = use.shape;
+      group.uses.push(use);
       if (parse) {
         if (name !== "") messages.close({ type: "S", name });
         messages.parse({ text: entry.statement.text, name });
@@ -243,6 +253,7 @@ export function pgFlights(
     if (!group) return;
     settleTimer();
     if (group.control) controlsInFlight--;
+    memory.answered(group.uses, group.error);
     if (group.error !== undefined) memory.forget();
     if (sent.length > 0) submit(receiver);
     settle(group);

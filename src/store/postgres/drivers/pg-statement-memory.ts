@@ -15,11 +15,15 @@ export interface StatementUse {
   readonly shape: RowShape;
 }
 
-/** Which statements the server still has parsed in the transaction at hand. */
+/** Which statements the server still has parsed. */
 export interface StatementMemory {
   use(text: string): StatementUse;
-  /** Nothing the server had is sure to be there any more. Returns the names it may still hold. */
-  forget(): readonly string[];
+  /** A group of statements was answered; `error`: with the error that ended it. */
+  answered(uses: readonly StatementUse[], error: unknown): void;
+  /** What the transaction at hand had parsed is not sure to be there any more. */
+  forget(): void;
+  /** The names the server may hold that nobody will use again. */
+  toClose(): readonly string[];
 }
 
 // Enough for handlers; beyond it a statement is parsed each time, as without names.
@@ -35,6 +39,7 @@ export function statementMemory(named: boolean): StatementMemory {
   let last: { text: string; again: StatementUse } | null = null;
   const names = new Map<string, StatementUse>();
   const seen = new Set<string>();
+  let left: string[] = [];
 
   return {
     use(text) {
@@ -51,12 +56,17 @@ export function statementMemory(named: boolean): StatementMemory {
       last = { text, again: { name: "", parse: false, shape } };
       return { name: "", parse: true, shape };
     },
+    answered() {},
     forget() {
-      const left = [...names.values()].map(({ name }) => name);
+      left.push(...[...names.values()].map(({ name }) => name));
       last = null;
       names.clear();
       seen.clear();
-      return left;
+    },
+    toClose() {
+      const closing = left;
+      left = [];
+      return closing;
     },
   };
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { InboxError } from "../../../errors.ts";
 import type { QueryResult } from "../../statement.ts";
 import type { Driver, DriverConnection, TransactionStatus } from "../driver.ts";
@@ -6,12 +7,15 @@ import { connectionLost, refusal, type Wire } from "./pending.ts";
 import { pgChain } from "./pg-chain.ts";
 import { flightParts, hasFlights, type PgClientLike, type PgPoolLike } from "./pg-client.ts";
 import { pgFlights } from "./pg-flight.ts";
+import { keptStatements } from "./pg-kept-statements.ts";
+import { statementMemory, type StatementMemory } from "./pg-statement-memory.ts";
 
 export interface PgDriverOptions {
   /**
-   * Lets statements that alternate inside one transaction be parsed once, under names that end with the transaction.
-   * Default false. Helps handlers with several different statements a message; leave it off behind poolers that do not
-   * pass named statements through.
+   * Whether statements are prepared under names. By default they are where the connection is the server's own: a text
+   * that comes again is then parsed once a connection. Behind a pooler, which shows by another process id, they are not.
+   * `true`: also behind a pooler that passes named statements through, under names that end with the transaction.
+   * `false`: never.
    */
   readonly prepare?: boolean | undefined;
 }
@@ -22,6 +26,19 @@ export interface PgDriverOptions {
  */
 export function pgDriver(pool: PgPoolLike, options: PgDriverOptions = {}): Driver {
   survive(pool);
+  // A name is unique to this driver: another one on the same pool has its own.
+  const prefix = `inbox_${randomBytes(4).toString("hex")}`;
+  const memories = new WeakMap<PgClientLike, StatementMemory>();
+
+  async function memoryOf(client: PgClientLike): Promise<StatementMemory> {
+    const known = memories.get(client);
+    if (known !== undefined) return known;
+    const keeps = options.prepare === undefined && (await isServersOwn(client));
+    const memory = keeps ? keptStatements(prefix) : statementMemory(options.prepare === true);
+    memories.set(client, memory);
+    return memory;
+  }
+
   return {
     name: "pg",
     pipelined: hasFlights(pool.Client),
@@ -35,7 +52,7 @@ export function pgDriver(pool: PgPoolLike, options: PgDriverOptions = {}): Drive
         );
         // Somebody gave it back inside a transaction: what is sent on it would be part of that.
         const said = client.getTransactionStatus?.();
-        if (said !== "T" && said !== "E") return hold(client, options.prepare === true);
+        if (said !== "T" && said !== "E") return hold(client, await memoryOf(client));
         client.release(new Error("The connection was given back inside an open transaction."));
       }
     },
@@ -61,7 +78,26 @@ function ignoreLostIdleClient(): void {
   // The pool has removed the client already; the next connect makes a new one.
 }
 
-function hold(client: PgClientLike, prepare: boolean): DriverConnection {
+/**
+ * Whether a client talks to the very server process that answers it. A pooler gives its clients a process id of its own
+ * making, and lends them another server process with each transaction.
+ */
+async function isServersOwn(client: PgClientLike): Promise<boolean> {
+  if (typeof client.processID !== "number") return false;
+  // It may be lost before anybody listens; then what follows says so.
+  client.on("error", ignoreLostIdleClient);
+  try {
+    const answer = await client.query("select pg_backend_pid()::text as pid");
+    const rows = Array.isArray(answer) ? [] : (answer.rows as { pid?: unknown }[]);
+    return Number(rows[0]?.pid) === client.processID;
+  } catch {
+    return false;
+  } finally {
+    client.removeListener("error", ignoreLostIdleClient);
+  }
+}
+
+function hold(client: PgClientLike, memory: StatementMemory): DriverConnection {
   const initialStatus = client.getTransactionStatus?.() ?? null;
   let status = statusOf(initialStatus);
   let lost: InboxError | null = null;
@@ -74,7 +110,7 @@ function hold(client: PgClientLike, prepare: boolean): DriverConnection {
       status = statusOf(letter);
     },
   };
-  const wire: Wire = parts ? pgFlights(parts, { initialStatus, prepare }, events) : pgChain(client, events);
+  const wire: Wire = parts ? pgFlights(parts, { initialStatus, memory }, events) : pgChain(client, events);
   const onEnd = () => onLost(new Error("Connection terminated"));
   client.on("error", onLost);
   client.on("end", onEnd);
