@@ -1,4 +1,4 @@
-import { Option, type Command } from "commander";
+import { Option } from "commander";
 import { formatByName, formatNames, type FormatName } from "../message/formats/formats.ts";
 import type { Format } from "../message/formats/format.ts";
 import type { IdRule } from "../message/formats/header-value.ts";
@@ -13,12 +13,15 @@ export interface IdentityOptions {
   readonly keyPath?: string;
 }
 
-/** Adds `--id-header` and `--id-rule`, the same for both commands. */
-export const addHeaderOptions = (command: Command): Command =>
-  command
-    .option("--id-header <name>", "the header of the id; alone it means the format header")
-    .addOption(new Option("--id-rule <rule>", "how the id header is read").choices(["text", "uuid"]));
+/** `--id-header`, the same for both commands. */
+export const idHeaderOption = (): Option =>
+  new Option("--id-header <name>", "the header of the id; alone it means the format header");
 
+/** `--id-rule`, the same for both commands. */
+export const idRuleOption = (): Option =>
+  new Option("--id-rule <rule>", "how the id header is read").choices(["text", "uuid"]);
+
+/** The option that names a format. */
 export const formatNameOption = (flags: string, description: string): Option =>
   new Option(flags, description).choices(formatNames);
 

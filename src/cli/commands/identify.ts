@@ -9,8 +9,9 @@ import { identifyFile, type Identified, type IdentifiedMessage } from "../../mes
 import { showValue } from "../../message/show-value.ts";
 import { exitCodes } from "../exit-codes.ts";
 import {
-  addHeaderOptions,
   formatNameOption,
+  idHeaderOption,
+  idRuleOption,
   namedFormat,
   type IdentityOptions,
 } from "../identity-options.ts";
@@ -41,7 +42,7 @@ Exit codes: 0 every message has an identity, 1 failed, 2 wrong usage, 3 somethin
 
 /** `inbox identify`: shows which identity, fingerprint, key and time a format reads from a file, and why. */
 export function identifyCommand(io: Io, ended: Action): Command {
-  const command = new Command("identify")
+  return new Command("identify")
     .description("show what the inbox would take for a message's identity, and why")
     .argument("<files...>", "files to read; - is stdin")
     .addOption(formatNameOption("--format <name>", "how to read them (default: guessed)"))
@@ -50,6 +51,8 @@ export function identifyCommand(io: Io, ended: Action): Command {
       "--id-path <pointer>",
       "the JSON pointer of the id, such as /eventId; alone it means --format json",
     )
+    .addOption(idHeaderOption())
+    .addOption(idRuleOption())
     .option("--key-path <pointer>", "the JSON pointer of the key")
     .addOption(
       new Option("--fingerprint <by>", "how payloads are compared (default: as suits the format)").choices([
@@ -78,7 +81,6 @@ export function identifyCommand(io: Io, ended: Action): Command {
       }
       ended(found ? exitCodes.foundSomething : exitCodes.fine);
     });
-  return addHeaderOptions(command);
 }
 
 const isConflict = ({ result }: Identified): boolean =>

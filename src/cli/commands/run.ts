@@ -9,7 +9,7 @@ import type { Store } from "../../store/store.ts";
 import { openDatabase, type Database } from "../database.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { addHeaderOptions, formatNameOption } from "../identity-options.ts";
+import { formatNameOption, idHeaderOption, idRuleOption } from "../identity-options.ts";
 import { loadHandler, type LoadedHandler } from "../load-handler.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
@@ -53,7 +53,7 @@ Exit codes: 0 all applied or duplicates, 1 failed, 2 wrong usage, 3 something is
 
 /** `inbox run`: takes every message of a source to a handler, once. */
 export function runCommand(io: Io, ended: Action): Command {
-  const command = new Command("run")
+  return new Command("run")
     .description("take every message of a source to a handler and apply its effect once")
     .argument("<handler>", "a JavaScript or TypeScript module")
     .requiredOption(
@@ -67,6 +67,8 @@ export function runCommand(io: Io, ended: Action): Command {
       "--id-path <path>",
       "lines are plain JSON with their id here (/order/id or order.id); with --identity a JSON pointer",
     )
+    .addOption(idHeaderOption())
+    .addOption(idRuleOption())
     .option("--producer <name>", "who produced them, where the messages do not say")
     .option("--key-path <path>", "where the key stands: messages of one key keep their order")
     .option("--type-path <path>", "where the type stands; with --id-path alone")
@@ -94,7 +96,6 @@ export function runCommand(io: Io, ended: Action): Command {
         await database.close();
       }
     });
-  return addHeaderOptions(command);
 }
 
 async function prepare(

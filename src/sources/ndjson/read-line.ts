@@ -1,6 +1,6 @@
 import { capturedDeliveries } from "../../message/formats/captured.ts";
+import { readCloudEvent } from "../../message/formats/cloudevents.ts";
 import { toFormat, type FormatChoice } from "../../message/formats/formats.ts";
-import type { RawDelivery } from "../../message/formats/format.ts";
 import { receiveMessage } from "../../message/create-message.ts";
 import { isRejected, type Received, type RejectionCode } from "../../message/message.ts";
 import { rejectMessage } from "../../message/reject-message.ts";
@@ -78,19 +78,20 @@ export function createLineReader(options: ReadLineOptions): LineReader {
   };
 }
 
+const openBrace = 0x7b;
+
 const isPlain = (identity: LineIdentity): identity is PlainLines =>
   typeof identity === "object" && "idPath" in identity;
 
 function formatReader(identity: FormatChoice, channel: string, tenant: string | undefined) {
   const items = createItemReader(toFormat(identity));
-  const deliveriesIn = (bytes: Buffer): readonly RawDelivery[] =>
-    // A structured CloudEvent is no capture: in one, the quotes round this word would be escaped.
-    identity === "cloudevents" && bytes.includes('"specversion"')
-      ? [{ body: bytes, channel }]
-      : capturedDeliveries(bytes, channel);
   return {
     read: (bytes: Buffer): readonly Received[] =>
-      deliveriesIn(bytes).flatMap((delivery) => items.read({ ...delivery, tenant })),
+      // What the format would do with a structured event, in half the time. In a capture of one, the quotes round this
+      // word are escaped.
+      identity === "cloudevents" && bytes[0] === openBrace && bytes.includes('"specversion"')
+        ? [readCloudEvent(bytes, { tenant })]
+        : capturedDeliveries(bytes, channel).flatMap((delivery) => items.read({ ...delivery, tenant })),
     ignored: items.ignored,
   };
 }

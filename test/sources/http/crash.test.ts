@@ -35,6 +35,8 @@ for (const [at, expected] of [
     assert.equal(answer.status, 201);
     const { pid } = JSON.parse(answer.body.toString()) as { pid: number };
     assert.equal(pid, at === "committed" ? first.child.pid : second.child.pid);
+    const third = await send(second.port, request);
+    assert.equal(third.body.toString(), answer.body.toString());
     assert.deepEqual(await effects(), { k: 1 });
   });
 }
