@@ -5,6 +5,9 @@ import { createInbox, postgres, type Answer, type Inbox } from "../../src/index.
 import { createMessage } from "../../src/message/create-message.ts";
 import { message, testInbox } from "../inbox/support.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
+import { pgbouncerPath, startPgbouncer } from "../support/pgbouncer.ts";
+import { testPool } from "../support/postgres.ts";
+import { requireOrSkip } from "../support/require-or-skip.ts";
 
 const answer: Answer = {
   request: 'POST /é?"',
@@ -43,23 +46,34 @@ test("an answer is committed with the effect or not at all, comes back byte for 
   }
 });
 
+async function seesRunning(driver: string, inbox: Inbox): Promise<void> {
+  const own = createMessage(message("m-1"));
+  const mark = inbox.answers.markOf(own, "POST /a");
+  const same = inbox.answers.markOf(createMessage(message("m-1")), "POST /a");
+  const others = [
+    inbox.answers.markOf(own, "POST /b"),
+    inbox.answers.markOf(createMessage(message("m-1", { payload: "{}" })), "POST /a"),
+  ];
+  const unrelated = inbox.answers.markOf(createMessage(message("m-2")), "POST /a");
+  assert.deepEqual(same, mark);
+  const { outcome, error } = await inbox.process(own, async (_, { tx }) => {
+    await tx.query(inbox.answers.hold(mark));
+    assert.equal(await inbox.answers.isOtherRunning(same), false, driver);
+    for (const other of others) assert.equal(await inbox.answers.isOtherRunning(other), true, driver);
+    assert.equal(await inbox.answers.isOtherRunning(unrelated), false, driver);
+  });
+  assert.equal(outcome, "applied", error?.message);
+  for (const other of others) assert.equal(await inbox.answers.isOtherRunning(other), false, driver);
+}
+
 test("a running request is seen by others as long as its transaction lasts: same, or another under its key", async (t) => {
-  for (const [driver, inbox] of await inboxes(t)) {
-    const own = createMessage(message("m-1"));
-    const mark = inbox.answers.markOf(own, "POST /a");
-    const same = inbox.answers.markOf(createMessage(message("m-1")), "POST /a");
-    const others = [
-      inbox.answers.markOf(own, "POST /b"),
-      inbox.answers.markOf(createMessage(message("m-1", { payload: "{}" })), "POST /a"),
-    ];
-    const unrelated = inbox.answers.markOf(createMessage(message("m-2")), "POST /a");
-    assert.deepEqual(same, mark);
-    await inbox.process(own, async (_, { tx }) => {
-      await tx.query(inbox.answers.hold(mark));
-      assert.equal(await inbox.answers.isOtherRunning(same), false, driver);
-      for (const other of others) assert.equal(await inbox.answers.isOtherRunning(other), true, driver);
-      assert.equal(await inbox.answers.isOtherRunning(unrelated), false, driver);
-    });
-    for (const other of others) assert.equal(await inbox.answers.isOtherRunning(other), false, driver);
-  }
+  for (const [driver, inbox] of await inboxes(t)) await seesRunning(driver, inbox);
+});
+
+test("a running request is seen through a pooler in transaction mode", async (t) => {
+  const reason = "pgbouncer is not installed (Debian: apt-get install pgbouncer)";
+  if (!requireOrSkip(t, pgbouncerPath() !== undefined, reason)) return;
+  const { url, schema } = await testInbox(t);
+  const pool = await testPool(t, { url: await startPgbouncer(t, url) });
+  await seesRunning("pgbouncer", createInbox({ store: postgres(pool, { schema }), consumer: "pooled" }));
 });
