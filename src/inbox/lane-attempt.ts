@@ -48,7 +48,7 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   try {
     telemetry.begun.publish({ consumer: name.consumer, size });
     // Without a key, lanes may meet in a circle: waiting for PostgreSQL to find it takes a second (deadlock_timeout).
-    tx = await begin(context, size > 1 && !keyed ? 50 : undefined);
+    tx = await begin(context, size > 1 && !keyed ? context.pace.lockWaitMs(size) : undefined);
   } catch (error) {
     return storeAway(context, items, error);
   }
