@@ -18,12 +18,15 @@ export async function benchServer(): Promise<Server> {
   });
 }
 
-/** One update each: adds `delta` to a random account. */
+/** One update each: adds 1 to a random account. */
 export interface Payment {
   readonly id: string;
-  readonly account: number;
-  readonly payload: string;
+  /** JSON, as bytes off a broker's connection. */
+  readonly payload: Buffer;
 }
+
+/** What a handler reads of a payment's payload. */
+export const accountIn = (payload: string): number => (JSON.parse(payload) as { account: number }).account;
 
 /** A seeded generator (mulberry32), so that a run can be repeated. */
 export function seeded(seed: number): () => number {
@@ -36,16 +39,18 @@ export function seeded(seed: number): () => number {
   };
 }
 
-export function payments(count: number, accounts: number, random: () => number): Payment[] {
-  return Array.from({ length: count }, (_, i) => {
-    const id = randomUUID();
-    const account = 1 + Math.floor(random() * accounts);
-    return {
-      id,
-      account,
-      payload: JSON.stringify({ id, account, delta: 1, note: `payment ${i}`, pad: "x".repeat(100) }),
-    };
-  });
+/** Makes payments over random accounts. Their bytes are made before, since a broker's are not the consumer's work. */
+export function paymentMaker(accounts: number, random: () => number): (count: number) => Payment[] {
+  const payloads = Array.from({ length: accounts }, (_, i) =>
+    Buffer.from(
+      JSON.stringify({ account: i + 1, delta: 1, note: `payment to ${i + 1}`, pad: "x".repeat(100) }),
+    ),
+  );
+  return (count) =>
+    Array.from({ length: count }, () => ({
+      id: randomUUID(),
+      payload: payloads[Math.floor(random() * accounts)] as Buffer,
+    }));
 }
 
 /** A schema with a fresh account table; dropped by `drop`. */

@@ -28,6 +28,8 @@ test ! -e node_modules/pg
 node --input-type=module -e '
   import * as inbox from "transactional-inbox";
   if (typeof inbox.InboxError !== "function") throw new Error("The entry point lacks InboxError.");
+  const { httpReceiver } = await import("transactional-inbox/http");
+  if (typeof httpReceiver !== "function") throw new Error("transactional-inbox/http lacks httpReceiver.");
   console.log(`entry point: ${Object.keys(inbox).length} exports`);
 '
 npx --no-install inbox --version

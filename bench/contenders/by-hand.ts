@@ -1,9 +1,10 @@
 import type pg from "pg";
 import {
+  accountIn,
   admin,
   benchPool,
   freshSchema,
-  payments,
+  paymentMaker,
   seeded,
   textbookTable,
   total,
@@ -17,7 +18,8 @@ const connections = 10;
 export const textbook: Contender = {
   name: "textbook",
   run: (options) =>
-    loop(options, async (client, { id, account }) => {
+    loop(options, async (client, { id, payload }) => {
+      const account = accountIn(payload.toString());
       await client.query("begin");
       const claimed = await client.query(
         "insert into inbox_message (consumer, message_id) values ($1, $2) on conflict do nothing",
@@ -38,7 +40,8 @@ export const textbook: Contender = {
 export const unsafe: Contender = {
   name: "unsafe",
   run: (options) =>
-    loop(options, async (client, { account }) => {
+    loop(options, async (client, { payload }) => {
+      const account = accountIn(payload.toString());
       await client.query("update account set balance = balance + $1 where id = $2", [1, account]);
     }),
 };
@@ -50,7 +53,7 @@ async function loop(
   const { schema, drop } = await freshSchema(url, accounts);
   await admin(url, [textbookTable(schema)]);
   const pool = benchPool(url, schema, connections, false);
-  const random = seeded(seed);
+  const make = paymentMaker(accounts, seeded(seed));
   let messages = 0;
   const latencies: number[] = [];
   const work = await Promise.all(Array.from({ length: connections }, () => pool.connect()));
@@ -59,7 +62,7 @@ async function loop(
   await Promise.all(
     work.map(async (client) => {
       while (performance.now() < deadline) {
-        for (const payment of payments(50, accounts, random)) {
+        for (const payment of make(50)) {
           const begun = performance.now();
           await handle(client, payment);
           if (messages++ % 16 === 0) latencies.push(performance.now() - begun);

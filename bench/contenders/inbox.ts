@@ -8,7 +8,7 @@ import {
   type Message,
   type Store,
 } from "../../src/index.ts";
-import { benchPool, freshSchema, payments, seeded, total, type Payment } from "../setup.ts";
+import { benchPool, freshSchema, accountIn, paymentMaker, seeded, total, type Payment } from "../setup.ts";
 import type { Contender, Measured, RunOptions } from "./contender.ts";
 import { memorySource } from "./memory-source.ts";
 
@@ -23,7 +23,7 @@ interface Setup {
   readonly store?: (store: Store) => Store;
 }
 
-const accountOf = (message: Message): number => (message.json() as { account: number }).account;
+const accountOf = (message: Message): number => accountIn(message.text() ?? "");
 
 const credit = (message: Message) =>
   sql`update account set balance = balance + ${1} where id = ${accountOf(message)}`;
@@ -70,7 +70,7 @@ async function measure(setup: Setup, { url, accounts, ms, seed }: RunOptions): P
   await migrate(pool, { schema });
   const store = (setup.store ?? ((own: Store) => own))(postgres(pool, { schema }));
   const inbox = createInbox({ store, consumer: "accounting", lanes: setup.lanes });
-  const random = seeded(seed);
+  const make = paymentMaker(accounts, seeded(seed));
   const delivered: Payment[] = [];
 
   const once = async (next: () => readonly Payment[] | undefined): Promise<Measured> => {
@@ -82,7 +82,7 @@ async function measure(setup: Setup, { url, accounts, ms, seed }: RunOptions): P
     const deadline = performance.now() + forMs;
     return once(() => {
       if (performance.now() >= deadline) return undefined;
-      const list = payments(500, accounts, random);
+      const list = make(500);
       if (setup.again) delivered.push(...list);
       return list;
     });

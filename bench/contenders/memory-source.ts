@@ -1,6 +1,6 @@
 import { receiveMessage } from "../../src/index.ts";
 import type { Delivery, Settlement, Source } from "../../src/index.ts";
-import type { Payment } from "../setup.ts";
+import { accountIn, type Payment } from "../setup.ts";
 
 export interface MemorySource extends Source {
   readonly latencies: readonly number[];
@@ -51,5 +51,17 @@ export function memorySource(next: () => readonly Payment[] | undefined, keyed: 
   };
 }
 
-const received = ({ id, account, payload }: Payment, keyed: boolean): ReturnType<typeof receiveMessage> =>
-  receiveMessage({ producer: "payments", id, payload, key: keyed ? `account-${account}` : undefined });
+const received = ({ id, payload }: Payment, keyed: boolean): ReturnType<typeof receiveMessage> =>
+  receiveMessage({ producer: "payments", id, payload, key: keyed ? keyOf(payload) : undefined });
+
+const keys = new WeakMap<Buffer, string>();
+
+/** The broker's own key, which comes beside the payload. */
+function keyOf(payload: Buffer): string {
+  let key = keys.get(payload);
+  if (key === undefined) {
+    key = `account-${accountIn(payload.toString())}`;
+    keys.set(payload, key);
+  }
+  return key;
+}

@@ -29,7 +29,10 @@ export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = unde
   readonly connectTimeoutMs?: number | undefined;
   /** Failed attempts after which a message goes to quarantine. Default 5. */
   readonly maxAttempts?: number | undefined;
-  /** Unclean deaths of the process during one message after which it goes to quarantine. Default 2. */
+  /**
+   * Unclean deaths of the process during one message after which it goes to quarantine. Default 3: a kill from outside
+   * looks the same, and may hit the same message twice.
+   */
   readonly maxCrashes?: number | undefined;
   /** Wait after the first failed attempt, in milliseconds; doubles with each one more. Default 1,000. */
   readonly retryDelayMs?: number | undefined;
@@ -97,7 +100,7 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
     claimLockTimeoutMs: whole("claimLockTimeoutMs", options.claimLockTimeoutMs, 100, 1, 60_000),
     connectTimeoutMs: whole("connectTimeoutMs", options.connectTimeoutMs, 5_000, 1, 600_000),
     maxAttempts: whole("maxAttempts", options.maxAttempts, 5, 1, 1_000_000),
-    maxCrashes: whole("maxCrashes", options.maxCrashes, 2, 1, 1_000),
+    maxCrashes: whole("maxCrashes", options.maxCrashes, 3, 1, 1_000),
     retryDelayMs: whole("retryDelayMs", options.retryDelayMs, 1_000, 0, 86_400_000),
     maxRetryDelayMs: whole("maxRetryDelayMs", options.maxRetryDelayMs, 300_000, 0, 604_800_000),
     maxConflicts: whole("maxConflicts", options.maxConflicts, 10, 0, 1_000),

@@ -1,9 +1,11 @@
-/** By primary key. Old closed and long dead workers go with it: the table stays a handful of rows. */
+/** By primary key. Old closed and long dead workers go with it, and old marks: both tables stay a handful of rows. */
 export const openWorkerSql = (schema: string): string => `
 with old as (
   delete from ${schema}.worker
    where consumer = $2::text
      and (closed_at < clock_timestamp() - interval '1 day' or lease_until < clock_timestamp() - interval '7 days')
+), old_marks as (
+  delete from ${schema}.started where started_at < clock_timestamp() - interval '7 days'
 )
 insert into ${schema}.worker (id, consumer, lease_until)
 values ($1::text::uuid, $2::text, clock_timestamp() + $3::int * interval '1 millisecond')`;
