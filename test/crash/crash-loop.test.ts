@@ -14,7 +14,11 @@ describe("a message that kills its process", { concurrency: 2 }, () => {
       const ids = Array.from({ length: 30 }, (_, i) => (i === 12 ? "poison" : `m${i}`));
       publish(ids.map((id, i) => ({ id, amount: 1, key: `k${i % 5}` })));
       const start = (): Consumer =>
-        test.start({ poison: { id: "poison", by }, run: { workerLeaseMs: leaseMs }, inbox: { lanes: 4 } });
+        test.start({
+          poison: { id: "poison", by },
+          run: { workerLeaseMs: leaseMs },
+          inbox: { lanes: 4, maxCrashes: 2 },
+        });
 
       const { deaths, last } = await runUntilDrained(test, start, async () => {
         const { rows } = await pool.query<{ message_id: string }>("select message_id from effect");
