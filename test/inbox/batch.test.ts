@@ -11,6 +11,9 @@ import {
   type MessageHandler,
   type Processed,
 } from "../../src/index.ts";
+import type * as ErrorsModule from "../../src/errors.ts";
+import type * as HandlerModule from "../../src/inbox/handler.ts";
+import type * as StatementModule from "../../src/store/statement.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
 import { testPool } from "../support/postgres.ts";
@@ -153,13 +156,9 @@ test("knows statements and words of another copy of the package", async (t) => {
   const { inbox, effects } = await testInbox(t);
   // A query in the name makes Node load the file a second time.
   const copy = (path: string): string => `${new URL(path, import.meta.url).href}?copy`;
-  const statements = (await import(
-    copy("../../src/store/statement.ts")
-  )) as typeof import("../../src/store/statement.ts");
-  const handlers = (await import(
-    copy("../../src/inbox/handler.ts")
-  )) as typeof import("../../src/inbox/handler.ts");
-  const errors = (await import(copy("../../src/errors.ts"))) as typeof import("../../src/errors.ts");
+  const statements = (await import(copy("../../src/store/statement.ts"))) as typeof StatementModule;
+  const handlers = (await import(copy("../../src/inbox/handler.ts"))) as typeof HandlerModule;
+  const errors = (await import(copy("../../src/errors.ts"))) as typeof ErrorsModule;
   assert.notEqual(statements.sql, sql);
   assert.notEqual(errors.PermanentError, PermanentError);
   const outcomes = await inbox.processBatch(
