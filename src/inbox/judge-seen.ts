@@ -6,16 +6,22 @@ export type Judgement = "duplicate" | "stored" | "conflict" | "gone";
 
 /**
  * Compares a message with the committed row of its digest. Payloads are compared in the way the row was fingerprinted,
- * so a change of mode is no conflict. `gone`: the row was there when the claim met it and is not any more.
+ * so a change of mode is no conflict; what cannot be compared is one, since then nothing is lost. `gone`: the row was there when the claim met it and is not any more.
  */
 export function judgeSeen(item: Item, seen: Seen | undefined): Judgement {
   if (seen === undefined) return "gone";
   const sameIdentity = seen.id === item.id && seen.producer === item.producer && seen.tenant === item.tenant;
   if (!sameIdentity) return "conflict";
-  const { digest } =
-    seen.fingerprintMode === item.fingerprint.mode
-      ? item.fingerprint
-      : item.message.fingerprint(seen.fingerprintMode);
-  if (digest !== seen.fingerprint) return "conflict";
+  if (digestAsStored(item, seen) !== seen.fingerprint) return "conflict";
   return seen.processed ? "duplicate" : "stored";
+}
+
+/** The payload's digest in the way the row says; `undefined` for a way this release does not know. Never throws. */
+function digestAsStored(item: Item, { fingerprintMode }: Seen): string | undefined {
+  if (fingerprintMode === item.fingerprint.mode) return item.fingerprint.digest;
+  try {
+    return item.message.fingerprint(fingerprintMode).digest;
+  } catch {
+    return undefined;
+  }
 }

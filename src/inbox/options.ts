@@ -4,6 +4,7 @@ import type { FingerprintOptions } from "../message/fingerprint-mode.ts";
 import { maxConsumerBytes } from "../message/limits.ts";
 import type { IsolationLevel, Store } from "../store/store.ts";
 import type { ErrorClassifier } from "./classify-error.ts";
+import { wholeNumber } from "../whole-number.ts";
 
 export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = undefined> {
   readonly store: Store;
@@ -85,7 +86,7 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
   const { maxConnections } = options.store;
   // One connection stays free for quarantine, attempts and the worker's lease.
   const spare = maxConnections === undefined ? undefined : Math.max(1, maxConnections - 1);
-  const lanes = whole("lanes", options.lanes, Math.min(4, spare ?? 4), 1, 256);
+  const lanes = wholeNumber("lanes", options.lanes, Math.min(4, spare ?? 4), 1, 256);
   if (maxConnections !== undefined && lanes > 1 && lanes > maxConnections - 1) {
     throw new InboxError(
       "invalid-option",
@@ -94,37 +95,20 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
   }
   return {
     lanes,
-    maxBatch: whole("maxBatch", options.maxBatch, 500, 1, 10_000),
-    maxTransactionMs: whole("maxTransactionMs", options.maxTransactionMs, 250, 1, 60_000),
-    handlerTimeoutMs: whole("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, 1, 86_400_000),
-    claimLockTimeoutMs: whole("claimLockTimeoutMs", options.claimLockTimeoutMs, 100, 1, 60_000),
-    connectTimeoutMs: whole("connectTimeoutMs", options.connectTimeoutMs, 5_000, 1, 600_000),
-    maxAttempts: whole("maxAttempts", options.maxAttempts, 5, 1, 1_000_000),
-    maxCrashes: whole("maxCrashes", options.maxCrashes, 3, 1, 1_000),
-    retryDelayMs: whole("retryDelayMs", options.retryDelayMs, 1_000, 0, 86_400_000),
-    maxRetryDelayMs: whole("maxRetryDelayMs", options.maxRetryDelayMs, 300_000, 0, 604_800_000),
-    maxConflicts: whole("maxConflicts", options.maxConflicts, 10, 0, 1_000),
+    maxBatch: wholeNumber("maxBatch", options.maxBatch, 500, 1, 10_000),
+    maxTransactionMs: wholeNumber("maxTransactionMs", options.maxTransactionMs, 250, 1, 60_000),
+    handlerTimeoutMs: wholeNumber("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, 1, 86_400_000),
+    claimLockTimeoutMs: wholeNumber("claimLockTimeoutMs", options.claimLockTimeoutMs, 100, 1, 60_000),
+    connectTimeoutMs: wholeNumber("connectTimeoutMs", options.connectTimeoutMs, 5_000, 1, 600_000),
+    maxAttempts: wholeNumber("maxAttempts", options.maxAttempts, 5, 1, 1_000_000),
+    maxCrashes: wholeNumber("maxCrashes", options.maxCrashes, 3, 1, 1_000),
+    retryDelayMs: wholeNumber("retryDelayMs", options.retryDelayMs, 1_000, 0, 86_400_000),
+    maxRetryDelayMs: wholeNumber("maxRetryDelayMs", options.maxRetryDelayMs, 300_000, 0, 604_800_000),
+    maxConflicts: wholeNumber("maxConflicts", options.maxConflicts, 10, 0, 1_000),
     isolation,
     classifyError: options.classifyError,
     random: options.random ?? Math.random,
   };
-}
-
-function whole(
-  field: string,
-  value: number | undefined,
-  fallback: number,
-  least: number,
-  most: number,
-): number {
-  const number = value ?? fallback;
-  if (!Number.isInteger(number) || number < least || number > most) {
-    throw new InboxError(
-      "invalid-option",
-      `${field} must be a whole number from ${least} to ${most}; got ${show(number)}.`,
-    );
-  }
-  return number;
 }
 
 function checkText(field: string, value: unknown, maxBytes: number): void {

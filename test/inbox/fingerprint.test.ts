@@ -83,3 +83,14 @@ test("cannot be made to merge two identities by concatenation (IDN-01)", async (
     assert.equal((await inbox.process(message(id, { producer }), recordEffect)).outcome, "applied");
   }
 });
+
+test("keeps a message whose row was fingerprinted in a way this release does not know, with its neighbours", async (t) => {
+  const { inbox, pool } = await testInbox(t);
+  await inbox.processBatch([message("m1"), message("m2")], recordEffect);
+  await pool.query("update message set fingerprint_mode = 'later' where message_id = 'm1'");
+  const again = await inbox.processBatch([message("m1"), message("m2"), message("m3")], recordEffect);
+  assert.deepEqual(
+    again.map(({ outcome }) => outcome),
+    ["conflict", "duplicate", "applied"],
+  );
+});

@@ -5,8 +5,9 @@ import { isRejected, type Received } from "../../message/message.ts";
 import { rejectMessage } from "../../message/reject-message.ts";
 import type { CheckpointStore } from "../ndjson/checkpoint.ts";
 import { createItemReader } from "../read-items.ts";
-import type { Delivery, Intake, Settlement, Source } from "../source.ts";
-import { createUnsettled, type Part } from "../unsettled.ts";
+import type { Intake, Source } from "../source.ts";
+import { createRedelivery } from "../redelivery.ts";
+import { createUnsettled } from "../unsettled.ts";
 import { documentPaths, readDocument, type DocumentFile } from "./document-files.ts";
 
 export interface DocumentsOptions {
@@ -44,7 +45,6 @@ export interface DocumentsSource extends Source {
 /** The header that tells in which file a rejected document was: its name, and SHA-256 of its content. */
 export const documentHeader = "document-file";
 
-const longestTimerMs = 2_147_483_647;
 const mebibyte = 1024 * 1024;
 
 /**
@@ -66,7 +66,7 @@ export function documents(options: DocumentsOptions): DocumentsSource {
   const items = createItemReader(format);
   const notice = options.onNotice ?? (() => undefined);
   const unsettled = createUnsettled();
-  const timers = new Set<NodeJS.Timeout>();
+  const redelivery = createRedelivery(unsettled, (delivery) => void intake.deliver([delivery]));
   let paths: readonly string[] = [];
   let files = 0;
   let skipped = 0;
@@ -137,30 +137,9 @@ export function documents(options: DocumentsOptions): DocumentsSource {
     }
   }
 
-  function handOverAgain(part: Part, redelivered: boolean): void {
-    if (!stopped) void intake.deliver([unsettled.again(part, redelivered)]);
-  }
-
-  function settleOne(delivery: Delivery, settlement: Settlement): void {
-    const part = unsettled.take(delivery);
-    if (part === undefined) return;
-    if (settlement.kind === "ack") return unsettled.remove(part);
-    if (stopped) return;
-    if (settlement.kind === "release") return handOverAgain(part, delivery.redelivered);
-    const timer = setTimeout(
-      () => {
-        timers.delete(timer);
-        handOverAgain(part, true);
-      },
-      Math.min(settlement.afterMs, longestTimerMs),
-    );
-    timers.add(timer);
-  }
-
   async function stop(): Promise<void> {
     stopped = true;
-    for (const timer of timers) clearTimeout(timer);
-    timers.clear();
+    redelivery.stop();
   }
 
   return {
@@ -183,7 +162,7 @@ export function documents(options: DocumentsOptions): DocumentsSource {
       );
     },
     async settle(settlements) {
-      for (const [delivery, settlement] of settlements) settleOne(delivery, settlement);
+      for (const [delivery, settlement] of settlements) redelivery.settle(delivery, settlement);
       wake();
     },
     stop,

@@ -7,6 +7,7 @@ import type { Message } from "../../message/message.ts";
 import type { Principal } from "./idempotency-key.ts";
 import type { SignedRequest } from "./signature-schemes.ts";
 import { createVerify, type Verify, type VerifyOption } from "./verify.ts";
+import { wholeNumber } from "../../whole-number.ts";
 
 export interface RequestContext extends HandlerContext {
   /** The request, for its method, target and headers. Its body has been read: it is the message's payload. */
@@ -111,27 +112,15 @@ export function receiverSettings<Data>(options: HttpReceiverOptions<Data>): Rece
     methods: (options.methods ?? (keyed ? ["POST", "PATCH"] : ["POST"])).map((method) =>
       method.toUpperCase(),
     ),
-    maxBodyBytes: whole("maxBodyBytes", options.maxBodyBytes, 1_048_576, 1, 1_073_741_824),
-    bodyTimeoutMs: whole("bodyTimeoutMs", options.bodyTimeoutMs, 30_000, 1, 86_400_000),
-    maxAnswerBytes: whole("maxAnswerBytes", options.maxAnswerBytes, 262_144, 0, 67_108_864),
+    maxBodyBytes: wholeNumber("maxBodyBytes", options.maxBodyBytes, 1_048_576, 1, 1_073_741_824),
+    bodyTimeoutMs: wholeNumber("bodyTimeoutMs", options.bodyTimeoutMs, 30_000, 1, 86_400_000),
+    maxAnswerBytes: wholeNumber("maxAnswerBytes", options.maxAnswerBytes, 262_144, 0, 67_108_864),
     secretHeaders: new Set(
       ["authorization", "proxy-authorization", "cookie", "x-api-key", ...(options.secretHeaders ?? [])].map(
         (name) => name.toLowerCase(),
       ),
     ),
   };
-}
-
-function whole(
-  field: string,
-  value: number | undefined,
-  fallback: number,
-  least: number,
-  most: number,
-): number {
-  const number = value ?? fallback;
-  if (Number.isInteger(number) && number >= least && number <= most) return number;
-  throw invalid(`${field} must be a whole number from ${least} to ${most}; got ${String(number)}.`);
 }
 
 const invalid = (text: string): InboxError => new InboxError("invalid-option", text);

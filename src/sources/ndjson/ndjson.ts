@@ -1,13 +1,15 @@
 import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { InboxError } from "../../errors.ts";
-import type { Delivery, Intake, Settlement, Source } from "../source.ts";
+import type { Intake, Source } from "../source.ts";
 import { resumeFrom, type CheckpointStore, type Resume } from "./checkpoint.ts";
 import { foreignFormat, openFile, streamInput, type Input } from "./input.ts";
 import { createLineSplitter, type Line, type LineSplitter } from "./line-splitter.ts";
 import { createPositionKeeper, type PositionKeeper } from "./position-keeper.ts";
 import { createLineReader, type LineIdentity } from "./read-line.ts";
-import { createUnsettled, type Part } from "../unsettled.ts";
+import { createRedelivery } from "../redelivery.ts";
+import { createUnsettled } from "../unsettled.ts";
+import { wholeNumber } from "../../whole-number.ts";
 
 export interface NdjsonOptions {
   /** The file's path, or a stream such as `process.stdin`, which is read once. */
@@ -50,8 +52,6 @@ export interface NdjsonSource extends Source {
 }
 
 const keptBytes = 64 * 1024;
-const longestTimerMs = 2_147_483_647;
-
 /**
  * Newline-delimited JSON from a file or a stream, in constant memory: each line is one delivery, of one message as a rule. A line that is no message is
  * rejected, with its bytes and its place. A line that is to be retried is kept and handed over again after its delay.
@@ -60,10 +60,16 @@ const longestTimerMs = 2_147_483_647;
  */
 export function ndjson(options: NdjsonOptions): NdjsonSource {
   const { from, checkpoints } = options;
-  const maxLineBytes = whole("maxLineBytes", options.maxLineBytes, 16 * 1024 * 1024, 1, 512 * 1024 * 1024);
-  const maxBatch = whole("maxBatch", options.maxBatch, 500, 1, 100_000);
-  const maxUnsettled = whole("maxUnsettled", options.maxUnsettled, 10_000, 1, 10_000_000);
-  const maxUnsettledBytes = whole(
+  const maxLineBytes = wholeNumber(
+    "maxLineBytes",
+    options.maxLineBytes,
+    16 * 1024 * 1024,
+    1,
+    512 * 1024 * 1024,
+  );
+  const maxBatch = wholeNumber("maxBatch", options.maxBatch, 500, 1, 100_000);
+  const maxUnsettled = wholeNumber("maxUnsettled", options.maxUnsettled, 10_000, 1, 10_000_000);
+  const maxUnsettledBytes = wholeNumber(
     "maxUnsettledBytes",
     options.maxUnsettledBytes,
     64 * 1024 * 1024,
@@ -81,7 +87,7 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
   });
 
   const unsettled = createUnsettled();
-  const timers = new Set<NodeJS.Timeout>();
+  const redelivery = createRedelivery(unsettled, (delivery) => void intake.deliver([delivery]));
   let input: Input | undefined;
   let intake: Intake;
   let keeper: PositionKeeper | undefined;
@@ -146,31 +152,9 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
     handedTo = splitter.position();
   }
 
-  function handOverAgain(part: Part, redelivered: boolean): void {
-    if (!stopped) void intake.deliver([unsettled.again(part, redelivered)]);
-  }
-
-  function settleOne(delivery: Delivery, settlement: Settlement): void {
-    const part = unsettled.take(delivery);
-    if (part === undefined) return;
-    if (settlement.kind === "ack") return unsettled.remove(part);
-    // Stopping: what was not done stays unsettled, and the next run reads it again.
-    if (stopped) return;
-    if (settlement.kind === "release") return handOverAgain(part, delivery.redelivered);
-    const timer = setTimeout(
-      () => {
-        timers.delete(timer);
-        handOverAgain(part, true);
-      },
-      Math.min(settlement.afterMs, longestTimerMs),
-    );
-    timers.add(timer);
-  }
-
   async function stop(): Promise<void> {
     stopped = true;
-    for (const timer of timers) clearTimeout(timer);
-    timers.clear();
+    redelivery.stop();
     input?.stop();
     wake();
   }
@@ -224,7 +208,7 @@ export function ndjson(options: NdjsonOptions): NdjsonSource {
       );
     },
     async settle(settlements) {
-      for (const [delivery, settlement] of settlements) settleOne(delivery, settlement);
+      for (const [delivery, settlement] of settlements) redelivery.settle(delivery, settlement);
       wake();
       keeper?.saveIfDue();
     },
@@ -237,19 +221,4 @@ function refuseForeign(input: Input, head: Uint8Array): void {
   const reason = foreignFormat(head);
   if (reason !== undefined)
     throw new InboxError("source-failed", `${input.name} holds no lines of UTF-8: ${reason}`);
-}
-
-function whole(
-  field: string,
-  value: number | undefined,
-  fallback: number,
-  least: number,
-  most: number,
-): number {
-  const number = value ?? fallback;
-  if (Number.isInteger(number) && number >= least && number <= most) return number;
-  throw new InboxError(
-    "invalid-option",
-    `${field} must be a whole number from ${least} to ${most}; got ${String(number)}.`,
-  );
 }
