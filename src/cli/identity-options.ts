@@ -31,5 +31,17 @@ export function namedFormat(name: FormatName, flag: string, options: IdentityOpt
   if (name === "json" && idPath === undefined)
     throw new UsageError(`${flag} json needs --id-path, such as --id-path /id.`);
   if (name === "header" && idHeader === undefined) throw new UsageError(`${flag} header needs --id-header.`);
-  return formatByName(name, { producer, idPath, idHeader, idRule, keyPath });
+  return formatByName(name, {
+    ...{ producer, idHeader, idRule },
+    ...{ idPath: asPointer(idPath), keyPath: asPointer(keyPath) },
+  });
 }
+
+/** `order.id` and `/order/id` are the same path on the command line; formats take JSON pointers. */
+const asPointer = (path: string | undefined): string | undefined =>
+  path === undefined || path === "" || path.startsWith("/")
+    ? path
+    : path
+        .split(".")
+        .map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`)
+        .join("");

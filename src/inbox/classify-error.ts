@@ -67,6 +67,11 @@ export function errorText(error: unknown): string {
   const parts: string[] = [];
   for (const link of causes(error)) {
     try {
+      // Our own errors say it all in their message, and their code is told beside it.
+      if (link instanceof InboxError) {
+        parts.push(link.message);
+        continue;
+      }
       const code = codeOf(link);
       const text = link instanceof Error ? `${link.name}: ${link.message}` : String(link);
       parts.push(code === "" || text.includes(code) ? text : `${text} (${code})`);

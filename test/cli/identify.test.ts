@@ -68,7 +68,7 @@ for (const args of [
   ["x.json", "--format", "nosuch"],
   ["x.json", "--format", "json"],
   ["x.json", "--format", "header"],
-  ["x.json", "--id-path", "id"],
+  ["x.json", "--id-path", "/a~b"],
   ["x.json", "--except", "/a"],
 ]) {
   test(`wrong usage ends with 2: inbox identify ${args.join(" ")}`, async () => {

@@ -48,7 +48,7 @@ export function identifyCommand(io: Io, ended: Action): Command {
     .addOption(formatNameOption("--format <name>", "how to read them (default: guessed)"))
     .option("--producer <name>", "the producer, where the messages name none (default: where they came from)")
     .option(
-      "--id-path <pointer>",
+      "--id-path <path>",
       "the JSON pointer of the id, such as /eventId; alone it means --format json",
     )
     .addOption(idHeaderOption())

@@ -63,10 +63,7 @@ export function runCommand(io: Io, ended: Action): Command {
     .option("--consumer <name>", "who consumes; part of every identity")
     .option("--handler-version <text>", "written beside what this handler applied")
     .addOption(formatNameOption("--identity <name>", "how messages are named (default: cloudevents)"))
-    .option(
-      "--id-path <path>",
-      "lines are plain JSON with their id here (/order/id or order.id); with --identity a JSON pointer",
-    )
+    .option("--id-path <path>", "lines are plain JSON with their id here (/order/id or order.id)")
     .addOption(idHeaderOption())
     .addOption(idRuleOption())
     .option("--producer <name>", "who produced them, where the messages do not say")
@@ -85,17 +82,27 @@ export function runCommand(io: Io, ended: Action): Command {
     .action(async (handlerPath: string, options: Options) => {
       const plan = planSource(options);
       const loaded = await loadHandler(handlerPath);
+      const consumer = consumerOf(options, loaded);
       const lanes = options.lanes ?? loaded.options.lanes ?? defaultLanes;
       // Beside the lanes: quarantine, attempts, the worker's lease and the position.
       const database = await openDatabase(io, { local: "start", maxConnections: lanes + 4 });
       try {
         await prepare(io, database, loaded, options);
         const store = postgres(database.pool, { schema: options.schema });
-        ended(await work(io, store, loaded, { ...options, lanes }, plan));
+        ended(await work(io, store, loaded, { ...options, consumer, lanes }, plan));
       } finally {
         await database.close();
       }
     });
+}
+
+/** A name of the user's own choosing: one made up here would change with a file's name, and history would run again. */
+function consumerOf(options: Options, loaded: LoadedHandler): string {
+  const consumer = options.consumer ?? loaded.options.consumer;
+  if (consumer !== undefined) return consumer;
+  throw new UsageError(
+    "The consumer has no name. Give --consumer, or: export const options = { consumer: ... } in the handler's module.",
+  );
 }
 
 async function prepare(
@@ -116,15 +123,10 @@ async function work(
   io: Io,
   store: Store,
   loaded: LoadedHandler,
-  options: Options & { readonly lanes: number },
+  options: Options & { readonly consumer: string; readonly lanes: number },
   plan: RunSourcePlan,
 ): Promise<ExitCode> {
-  const consumer = options.consumer ?? loaded.options.consumer;
-  if (consumer === undefined) {
-    throw new UsageError(
-      "The consumer has no name. Give --consumer, or: export const options = { consumer: ... } in the handler's module.",
-    );
-  }
+  const { consumer } = options;
   const inbox = createInbox({
     ...loaded.options,
     ...{ store, consumer, lanes: options.lanes },

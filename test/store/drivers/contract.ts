@@ -540,6 +540,8 @@ export function driverContract(
     void connection.query("select 'a\0b'");
     await connection.query("rollback");
     const lost = lossOf(connection);
+    // A pooler lends one server connection for as long as the transaction lasts.
+    void connection.query("begin");
     const pid = await pidOf(connection);
     void connection.query("select pg_sleep($1::int)", [30]);
     void connection.query("select $1::int", [1]);
