@@ -47,10 +47,7 @@ export function identifyCommand(io: Io, ended: Action): Command {
     .argument("<files...>", "files to read; - is stdin")
     .addOption(formatNameOption("--format <name>", "how to read them (default: guessed)"))
     .option("--producer <name>", "the producer, where the messages name none (default: where they came from)")
-    .option(
-      "--id-path <path>",
-      "the JSON pointer of the id, such as /eventId; alone it means --format json",
-    )
+    .option("--id-path <path>", "the JSON pointer of the id, such as /eventId; alone it means --format json")
     .addOption(idHeaderOption())
     .addOption(idRuleOption())
     .option("--key-path <pointer>", "the JSON pointer of the key")
