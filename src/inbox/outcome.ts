@@ -19,15 +19,3 @@ export interface Processed<Result = unknown> {
   /** Failed attempts that count so far, where this one failed. */
   readonly attempts?: number | undefined;
 }
-
-export const acknowledged: Readonly<Record<Outcome, boolean>> = {
-  applied: true,
-  duplicate: true,
-  superseded: true,
-  stored: true,
-  conflict: true,
-  rejected: true,
-  late: true,
-  busy: false,
-  failed: false,
-};

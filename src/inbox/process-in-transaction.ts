@@ -83,16 +83,7 @@ export async function processInTransaction<Result>(
   return announced(kept(await answerOf(item, (own) => quarantineConflict(context, own))));
 }
 
-interface PendingItem {
-  readonly message: Message;
-  readonly digest: string;
-}
-
-const itemOf = (
-  message: Message,
-  mode: FingerprintMode,
-  digestOf: (identity: Identity) => string,
-): Item & PendingItem => ({
+const itemOf = (message: Message, mode: FingerprintMode, digestOf: (identity: Identity) => string): Item => ({
   message,
   digest: digestOf(message),
   tenant: message.tenant,

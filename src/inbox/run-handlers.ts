@@ -97,11 +97,7 @@ export async function runHandlers(
       results.push(answer.value);
       continue;
     }
-    for (const statement of returned) {
-      const sent = tx.query(statement);
-      sent.catch(ignore);
-      statements.push({ index, statement, answer: sent });
-    }
+    for (const statement of returned) statements.push(send(tx, index, statement));
     results.push(undefined);
   }
   return { kind: "done", results, statements };
@@ -125,12 +121,15 @@ async function runBatch(
   if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
     return { kind: "blamed", index, failure: swallowed(sealed), earlier: [] };
   }
-  const statements = (answer.statements ?? []).map((statement) => {
-    const sent = tx.query(statement);
-    sent.catch(ignore);
-    return { index: 0, statement, answer: sent };
-  });
+  const statements = (answer.statements ?? []).map((statement) => send(tx, 0, statement));
   return { kind: "done", results: messages.map(() => undefined), statements };
+}
+
+/** Sends a returned statement without waiting; whoever looks for what failed reads its answer. */
+function send(tx: LaneTransaction, index: number, statement: BuiltStatement): SentStatement {
+  const answer = tx.query(statement);
+  answer.catch(ignore);
+  return { index, statement, answer };
 }
 
 interface Answer {
