@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
+import { telemetry } from "../telemetry/channels.ts";
 import type { Delivery, Intake, Settlement, Source } from "../sources/source.ts";
 import type { Enter } from "./create-inbox.ts";
 import { createCrashGuard } from "./crash-guard.ts";
@@ -25,6 +26,8 @@ export interface RunOptions {
   readonly workerLeaseMs?: number | undefined;
   /** How often deliveries in hand are extended where the source can, in milliseconds. Default 10,000. */
   readonly extendEveryMs?: number | undefined;
+  /** With messages waiting and none settled for so long, `health` says `stalled`; in milliseconds. Default 60,000. */
+  readonly stalledAfterMs?: number | undefined;
 }
 
 export interface RunStats {
@@ -38,6 +41,20 @@ export interface RunStats {
   readonly durationMs: number;
 }
 
+/** Whether a run makes progress. "Connected" is no sign of health: a consumer may be connected and receive nothing for days. */
+export interface RunHealth {
+  /**
+   * `ok`: something was settled lately, or there is nothing to do. `stalled`: messages wait, in hand or at the broker,
+   * and nothing was settled for `stalledAfterMs`. `store-away`: the database does not answer. `ended`: it is over.
+   */
+  readonly status: "ok" | "stalled" | "store-away" | "ended";
+  /** Milliseconds since a delivery was settled, or since the start. */
+  readonly idleMs: number;
+  readonly inHand: number;
+  /** Messages waiting at the broker; `undefined` where the source cannot tell. */
+  readonly lag: number | undefined;
+}
+
 /** A source being worked through. */
 export interface Run extends AsyncDisposable {
   /** Resolves when the source has ended and all is settled, or after `stop`; rejects if the source or the start failed. */
@@ -45,7 +62,12 @@ export interface Run extends AsyncDisposable {
   /** Stops intake, finishes what is being handled, releases the rest, closes the source. Twice is harmless. */
   stop(): Promise<RunStats>;
   stats(): RunStats;
+  /** For a health check: asks the source for its lag. Never rejects. */
+  health(): Promise<RunHealth>;
 }
+
+// A text may hold what changes with each message.
+const maxWarnings = 1_000;
 
 interface RunParts {
   readonly context: LaneContext;
@@ -60,6 +82,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   const { settings, store, name } = context;
   const maxInHand = options.maxInHand ?? settings.lanes * settings.maxBatch * 2;
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
+  const extendEveryMs = options.extendEveryMs ?? 10_000;
   const stopping = new AbortController();
   const interrupting = new AbortController();
   // Every lane listens while it works; more than ten are no leak.
@@ -78,6 +101,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   const released = new WeakSet<Processed>();
   const startedAt = performance.now();
   let inHandBytes = 0;
+  let over = false;
   let deliveries = 0;
   let lastSettledAt = startedAt;
   let unreadable: Promise<unknown> = Promise.resolve();
@@ -122,7 +146,21 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     }
   }
 
+  const warned = new Set<string>();
   const intake: Intake = {
+    facts: {
+      consumer: name.consumer,
+      lanes: settings.lanes,
+      maxInHand,
+      maxInHandBytes,
+      handlerTimeoutMs: settings.handlerTimeoutMs,
+      extendEveryMs,
+    },
+    warn(message) {
+      if (warned.has(message) || warned.size >= maxWarnings) return;
+      warned.add(message);
+      telemetry.warning.publish({ message: `${source.name}: ${message}` });
+    },
     async deliver(list) {
       for (const delivery of list) take(delivery);
       while (!hasRoom() && !stopping.signal.aborted) {
@@ -149,7 +187,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
       if (source.extend) {
         extending = setInterval(
           () => void source.extend?.([...inHand]).catch(() => undefined),
-          options.extendEveryMs ?? 10_000,
+          extendEveryMs,
         );
       }
       const error = await ended;
@@ -161,6 +199,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
       }
       return stats();
     } finally {
+      over = true;
       clearInterval(extending);
       await source.close().catch(() => undefined);
       await guard.stop();
@@ -176,6 +215,23 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     durationMs: performance.now() - startedAt,
   });
 
+  async function health(): Promise<RunHealth> {
+    const lag = over ? undefined : await askLag();
+    const idleMs = performance.now() - lastSettledAt;
+    const waits = inHand.size > 0 || (lag !== undefined && lag > 0);
+    const stalled = waits && idleMs >= (options.stalledAfterMs ?? 60_000);
+    const status = over ? "ended" : watch.away() ? "store-away" : stalled ? "stalled" : "ok";
+    return { status, idleMs, inHand: inHand.size, lag };
+  }
+
+  async function askLag(): Promise<number | undefined> {
+    try {
+      return await source.lag?.();
+    } catch {
+      return undefined;
+    }
+  }
+
   const finished = main();
   finished.catch(() => undefined);
   const stop = (): Promise<RunStats> => {
@@ -188,14 +244,18 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     finished,
     stop,
     stats,
+    health,
     async [Symbol.asyncDispose]() {
       await stop();
     },
   };
 }
 
-const settlementOf = (processed: Processed): Settlement =>
-  processed.settle === "ack" ? { kind: "ack" } : { kind: "retry", afterMs: processed.retryAfterMs ?? 0 };
+function settlementOf({ settle, outcome, retryAfterMs }: Processed): Settlement {
+  if (settle === "retry") return { kind: "retry", afterMs: retryAfterMs ?? 0 };
+  const quarantined = outcome === "rejected" || outcome === "conflict" || outcome === "late";
+  return quarantined ? { kind: "ack", quarantined } : { kind: "ack" };
+}
 
 const bytesOf = (received: Received): number => received.bytes?.byteLength ?? 0;
 

@@ -6,6 +6,8 @@ import type { Store } from "../store/store.ts";
 export interface StoreWatch {
   /** Resolves true when the database answers again, false if the run stops first. */
   wait(error: unknown): Promise<boolean>;
+  /** Whether the database is away as far as is known. */
+  away(): boolean;
 }
 
 const firstProbeMs = 50;
@@ -44,5 +46,6 @@ export function createStoreWatch(
       probing ??= probe(error).finally(() => (probing = undefined));
       return probing;
     },
+    away: () => probing !== undefined,
   };
 }

@@ -9,19 +9,38 @@ export interface Delivery {
 
 /** How a delivery ends. Exactly one of these, once, for each delivery. */
 export type Settlement =
-  | { readonly kind: "ack" }
+  /** `quarantined`: not applied, its body is kept in quarantine; for a broker that can be told so. */
+  | { readonly kind: "ack"; readonly quarantined?: true }
   /** Deliver it again, not before `afterMs` milliseconds. */
   | { readonly kind: "retry"; readonly afterMs: number }
   /** Never started: give it back as if it had not been handed over. */
   | { readonly kind: "release" };
 
+/** What the runner does with what it gets: a source sizes its prefetch by it and warns where it will not fit the broker. */
+export interface RunFacts {
+  readonly consumer: string;
+  /** Transactions side by side. */
+  readonly lanes: number;
+  /** Most deliveries in hand; a prefetch above it is waste. */
+  readonly maxInHand: number;
+  /** Most payload bytes in hand. */
+  readonly maxInHandBytes: number;
+  /** How long one handler may take, in milliseconds. */
+  readonly handlerTimeoutMs: number;
+  /** How often deliveries in hand are extended, in milliseconds. */
+  readonly extendEveryMs: number;
+}
+
 /** What a source sees of the runner. */
 export interface Intake {
+  readonly facts: RunFacts;
   /**
    * Hands deliveries over, in the source's order. Resolves when there is room for more: a source that waits for it
    * before it reads on needs no limit of its own. Never rejects.
    */
   deliver(deliveries: readonly Delivery[]): Promise<void>;
+  /** Tells people of something that is not as it should be; said once for each text. */
+  warn(message: string): void;
   /** The source has ended: with nothing more to deliver, or with an error it cannot mend. */
   end(error?: Error): void;
 }
@@ -44,4 +63,9 @@ export interface Source {
   close(): Promise<void>;
   /** Keeps deliveries in hand from being handed to somebody else, where the broker has such a limit. */
   extend?(deliveries: readonly Delivery[]): Promise<void>;
+  /**
+   * How many messages wait at the broker for this consumer, in hand or not handed over yet; `undefined` if it cannot be
+   * told now. Read for `run.health()` only, at most about once a second.
+   */
+  lag?(): Promise<number | undefined>;
 }

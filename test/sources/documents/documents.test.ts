@@ -10,6 +10,7 @@ import {
 } from "../../../src/sources/documents/documents.ts";
 import type { Delivery, Settlement } from "../../../src/sources/source.ts";
 import { sampleBytes } from "../../message/samples.ts";
+import { testIntake } from "../../support/intake.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { ack, ids, memoryStore, ownDirectory } from "../ndjson/harness.ts";
 
@@ -39,7 +40,7 @@ async function work(
       }
       await source.settle(answers);
     };
-    source.start({ deliver, end: resolve }).catch(reject);
+    source.start(testIntake({ deliver, end: resolve })).catch(reject);
   });
   return { source, deliveries, notices, ended };
 }

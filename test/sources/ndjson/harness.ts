@@ -6,6 +6,7 @@ import type { CheckpointStore } from "../../../src/sources/ndjson/checkpoint.ts"
 import { ndjson, type NdjsonOptions, type NdjsonSource } from "../../../src/sources/ndjson/ndjson.ts";
 import type { Delivery, Settlement } from "../../../src/sources/source.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
+import { testIntake } from "../../support/intake.ts";
 
 /** What a runner would do with a delivery; `undefined`: nothing yet. */
 export type Answer = (delivery: Delivery, nth: number) => Settlement | undefined;
@@ -52,20 +53,22 @@ export async function work(
     await source.close();
   };
   if (t !== undefined) onTestEnd(t, close);
-  await source.start({
-    async deliver(list) {
-      const answers: [Delivery, Settlement][] = [];
-      for (const delivery of list) {
-        deliveries.push(delivery);
-        const settlement = answer(delivery, deliveries.length - 1);
-        if (settlement !== undefined) answers.push([delivery, settlement]);
-      }
-      for (const { count, resolve } of waiting) if (deliveries.length >= count) resolve();
-      await beforeDeliver();
-      await source.settle(answers);
-    },
-    end: (error) => end(error),
-  });
+  await source.start(
+    testIntake({
+      async deliver(list) {
+        const answers: [Delivery, Settlement][] = [];
+        for (const delivery of list) {
+          deliveries.push(delivery);
+          const settlement = answer(delivery, deliveries.length - 1);
+          if (settlement !== undefined) answers.push([delivery, settlement]);
+        }
+        for (const { count, resolve } of waiting) if (deliveries.length >= count) resolve();
+        await beforeDeliver();
+        await source.settle(answers);
+      },
+      end: (error) => end(error),
+    }),
+  );
   return {
     ...{ source, deliveries, notices, ended, close },
     delivered: (count) =>

@@ -8,6 +8,7 @@ import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 import { ndjson } from "../../../src/sources/ndjson/ndjson.ts";
 import type { Delivery } from "../../../src/sources/source.ts";
+import { testIntake } from "../../support/intake.ts";
 import { ack, ids, memoryStore, ownDirectory, plain, received, work } from "./harness.ts";
 
 const line = (id: number | string): string => `{"id":"${id}"}\n`;
@@ -201,16 +202,18 @@ test("a long file is read in constant memory", async () => {
   const before = held();
   const source = ndjson({ from, identity: plain });
   await new Promise<void>((resolve, reject) => {
-    void source.start({
-      async deliver(list) {
-        if (Math.floor(count / 20_000) !== Math.floor((count + list.length) / 20_000)) {
-          most = Math.max(most, held() - before);
-        }
-        count += list.length;
-        await source.settle(list.map((delivery) => [delivery, ack]));
-      },
-      end: (error) => (error ? reject(error) : resolve()),
-    });
+    void source.start(
+      testIntake({
+        async deliver(list) {
+          if (Math.floor(count / 20_000) !== Math.floor((count + list.length) / 20_000)) {
+            most = Math.max(most, held() - before);
+          }
+          count += list.length;
+          await source.settle(list.map((delivery) => [delivery, ack]));
+        },
+        end: (error) => (error ? reject(error) : resolve()),
+      }),
+    );
   });
   await source.close();
   assert.equal(count, total);
