@@ -83,6 +83,40 @@ export const errorCatalogue = {
   malformed: { retryable: false, meaning: "The delivery could not be read in the format it should have." },
   "too-large": { retryable: false, meaning: "The payload is over the limit of the source." },
   "unsafe-xml": { retryable: false, meaning: "The document has a DOCTYPE, which its protocol forbids." },
+  "payload-key-missing": {
+    retryable: true,
+    meaning:
+      "The key that seals or opens a stored payload could not be had. Nothing is stored unsealed, nothing is acknowledged.",
+  },
+  "payload-damaged": {
+    retryable: false,
+    meaning: "A sealed payload does not open with its key: it was changed, or belongs to another message.",
+  },
+  "entry-missing": { retryable: false, meaning: "There is no such entry in quarantine, or it was purged." },
+  "already-decided": {
+    retryable: false,
+    meaning: "Somebody has decided on this entry before; the text says who, when and what.",
+  },
+  "already-applied": {
+    retryable: false,
+    meaning: "The identity is applied. Discard the entry, or repair it under an id of its own.",
+  },
+  "already-pending": {
+    retryable: false,
+    meaning: "Another body of this identity waits to be handled. Decide when that has its outcome.",
+  },
+  "count-changed": {
+    retryable: true,
+    meaning: "More or fewer entries fit the filter than were expected; nothing was decided.",
+  },
+  "decision-needs": {
+    retryable: false,
+    meaning: "A decision lacks what it needs: who, why, an identity, or a payload.",
+  },
+  "import-refused": {
+    retryable: false,
+    meaning: "A line of an import is no exported entry; the text names the line.",
+  },
   "missing-package": {
     retryable: false,
     meaning: "An optional package that was asked for is not installed; the text names the install command.",
