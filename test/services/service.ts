@@ -1,5 +1,11 @@
 import type { TestContext } from "node:test";
+import { onTestEnd } from "../support/cleanup.ts";
+import { requireOrSkip } from "../support/require-or-skip.ts";
 import type { ServiceFacts, ServiceName } from "./facts.ts";
+import { kinds } from "./kinds.ts";
+import { ownInstance } from "./own.ts";
+import { sharedService, type Found } from "./shared.ts";
+import type { Help, Kind } from "./way.ts";
 
 export type * from "./facts.ts";
 
@@ -30,9 +36,29 @@ export async function service<Name extends ServiceName>(
   t: TestContext,
   name: Name,
 ): Promise<ServiceFacts[Name] | undefined> {
-  t.skip(`${name} is not there`);
+  const found = await find(name);
+  if (found.kind === "there") return found.facts;
+  requireOrSkip(t, false, found.reason);
   return undefined;
 }
+
+/** Tests install what they need where they may: on Debian as root, and what Maven brings. */
+const help: Help = {
+  install: process.env["TEST_SERVICES_INSTALL"] !== "0",
+  say: (text) => process.stderr.write(`${text}\n`),
+};
+
+// One search a process, however many of its tests ask.
+const searches = new Map<ServiceName, Promise<Found<unknown>>>();
+
+function find<Name extends ServiceName>(name: Name): Promise<Found<ServiceFacts[Name]>> {
+  const known = searches.get(name) ?? sharedService<unknown>(name, kindOf(name)).use(help);
+  searches.set(name, known);
+  return known as Promise<Found<ServiceFacts[Name]>>;
+}
+
+const kindOf = <Name extends ServiceName>(name: Name): Kind<ServiceFacts[Name]> =>
+  kinds[name] ?? { given: () => undefined, ways: [] };
 
 /** What can be started for one test alone. PostgreSQL has `ownServer` of `test/support/server.ts`. */
 export type OwnName = Exclude<ServiceName, "postgres" | "pgbouncer">;
@@ -42,6 +68,11 @@ export async function ownService<Name extends OwnName>(
   t: TestContext,
   name: Name,
 ): Promise<OwnService<ServiceFacts[Name]> | undefined> {
-  t.skip(`${name} is not there`);
-  return undefined;
+  const made = await ownInstance<ServiceFacts[Name]>(name, kindOf(name), help);
+  if (typeof made === "string") {
+    requireOrSkip(t, false, made);
+    return undefined;
+  }
+  onTestEnd(t, () => made.remove());
+  return made;
 }

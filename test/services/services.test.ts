@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { isFree } from "./ports.ts";
+import { ownService, service } from "./service.ts";
+import { speaksAmqp } from "./rabbitmq.ts";
+import { speaksNats } from "./nats.ts";
+import { speaksSqs } from "./sqs-address.ts";
+
+test("RabbitMQ answers at the address that tests get", async (t) => {
+  const facts = await service(t, "rabbitmq");
+  if (facts !== undefined) await speaksAmqp(facts.url);
+});
+test("NATS answers at the address that tests get, with JetStream", async (t) => {
+  const facts = await service(t, "nats");
+  if (facts !== undefined) await speaksNats(facts.host, facts.port);
+});
+test("SQS answers at the address that tests get", async (t) => {
+  const facts = await service(t, "sqs");
+  if (facts !== undefined) await speaksSqs(facts);
+});
+
+for (const name of ["rabbitmq", "nats", "sqs"] as const) {
+  test(`${name} of a test's own comes back at its address after it was killed, and after it was stopped`, async (t) => {
+    const own = await ownService(t, name);
+    if (own === undefined) return;
+    const { port } = own.facts;
+    await own.kill();
+    assert.equal(await isFree(port), true);
+    await own.start();
+    await own.restart();
+    assert.equal(await isFree(port), false);
+  });
+}
