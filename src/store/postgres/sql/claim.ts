@@ -39,7 +39,7 @@ export const claimStatement = (
 });
 
 export interface ClaimRow {
-  /** Null if all were new. */
+  /** Null if all were new; with `parked` in front if any key of the consumer is parked. */
   readonly not_new: string | null;
 }
 
@@ -53,10 +53,17 @@ type NotNewRow = readonly [
   processed: boolean,
 ];
 
+const parkedMark = "parked";
+
+/** Whether any key of the consumer is parked. */
+export const keysParked = ({ rows }: Pick<QueryResult<ClaimRow>, "rows">): boolean =>
+  rows[0]?.not_new?.startsWith(parkedMark) === true;
+
 /** Rows are matched by key, never by position. */
 export function notNewFrom({ rows }: Pick<QueryResult<ClaimRow>, "rows">): readonly NotNew[] {
-  const text = rows[0]?.not_new ?? null;
-  if (text === null) return [];
+  const answer = rows[0]?.not_new ?? null;
+  const text = answer?.startsWith(parkedMark) === true ? answer.slice(parkedMark.length) : answer;
+  if (text === null || text === "") return [];
   return (JSON.parse(text) as NotNewRow[]).map(
     ([digest, tenant, producer, id, fingerprint, mode, processed]) => ({
       // PostgreSQL prints a uuid with dashes.
