@@ -1,3 +1,4 @@
+import { elasticmq } from "./elasticmq.ts";
 import type { SqsFacts } from "./facts.ts";
 import { fauxqs } from "./fauxqs.ts";
 import { speaksSqs, sqsAt } from "./sqs-address.ts";
@@ -27,5 +28,5 @@ export const sqs: Kind<SqsFacts> = {
       () => undefined,
     );
   },
-  ways: [fauxqs],
+  ways: [elasticmq, fauxqs],
 };
