@@ -4,9 +4,12 @@ import { fingerprintMode } from "../message/fingerprint-mode.ts";
 import { createIdentityDigest } from "../message/identity.ts";
 import { isRejected, type Message, type MessageInput, type Received } from "../message/message.ts";
 import { telemetry } from "../telemetry/channels.ts";
+import { InboxError } from "../errors.ts";
+import type { QuarantineEntry } from "../store/quarantine-entry.ts";
 import type { ConsumerName } from "../store/store.ts";
 import type { Source } from "../sources/source.ts";
 import { createAnswers, type Answers } from "./answers.ts";
+import { dryRun, type DryRun, type DryRunOptions } from "./dry-run.ts";
 import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
 import { createHandlerUsage } from "./handler-usage.ts";
 import { createInFlight } from "./in-flight.ts";
@@ -63,6 +66,16 @@ export interface Inbox<Data = unknown> {
   ): Promise<Processed<Result>[]>;
   /** Takes messages from a source until it ends or the run is stopped. */
   run(source: Source, handler: MessageHandler<Data> | BatchHandler<Data>, options?: RunOptions): Run;
+  /**
+   * Runs a handler for a message, or for an entry of the quarantine, in a transaction that is always rolled back, and
+   * tells how it would have ended and what it sent. Rejects with `decision-needs` for an entry without identity, and if
+   * the database is away.
+   */
+  dryRun(
+    subject: Given | QuarantineEntry,
+    handler: MessageHandler<Data> | BatchHandler<Data>,
+    options?: DryRunOptions,
+  ): Promise<DryRun>;
   /** What was answered to messages that came as requests. For receivers; `httpReceiver` uses it. */
   readonly answers: Answers;
 }
@@ -89,26 +102,33 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   const received = (given: Given): Received =>
     "rejected" in given || "bytes" in given ? given : receiveMessage(given);
 
+  const itemOf = (
+    message: Message,
+    handler: Handler,
+    redelivered: boolean,
+    onSettled: Item["onSettled"],
+  ): Item => ({
+    message,
+    handler,
+    redelivered,
+    conflicts: 0,
+    processed: undefined,
+    digest: digestOf(message),
+    tenant: message.tenant,
+    producer: message.producer,
+    id: message.id,
+    fingerprint: message.fingerprint(mode),
+    onSettled,
+  });
+
   /** Makes an item and begins it, unless this process is working on its identity: then it follows that one. */
   const enter: Enter = (message, handler, redelivered, begin, done) => {
     let leads = false;
-    const item: Item = {
-      message,
-      handler,
-      redelivered,
-      conflicts: 0,
-      processed: undefined,
-      digest: digestOf(message),
-      tenant: message.tenant,
-      producer: message.producer,
-      id: message.id,
-      fingerprint: message.fingerprint(mode),
-      onSettled(processed) {
-        announce(name, message, processed);
-        done(processed);
-        if (leads) inFlight.leave(item, processed);
-      },
-    };
+    const item = itemOf(message, handler, redelivered, (processed) => {
+      announce(name, message, processed);
+      done(processed);
+      if (leads) inFlight.leave(item, processed);
+    });
     const start = (): void => {
       leads = inFlight.enter(item, start);
       if (leads) begin(item);
@@ -134,10 +154,29 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
       Promise.all(
         messages.map((given) => one(given, handler as Handler, (item) => lanes.submit(item))),
       ) as Promise<Processed<never>[]>,
+    async dryRun(subject, handler, dryRunOptions) {
+      const message = received("messageId" in subject ? messageOf(subject) : subject);
+      if (isRejected(message)) throw new InboxError("decision-needs", message.rejected.text);
+      const trying = (own: Message, ownHandler: Handler): Item =>
+        itemOf(own, ownHandler, false, () => undefined);
+      return dryRun(context, message, handler as Handler, trying, dryRunOptions);
+    },
     run: (source, handler, runOptions = {}) =>
       runSource({ context, enter, source, handler: handler as Handler, options: runOptions }),
   };
 }
+
+/** An entry's message as it came. */
+const messageOf = (entry: QuarantineEntry): MessageInput => ({
+  tenant: entry.tenant,
+  // What is missing is refused by the check of the input.
+  producer: entry.producer ?? "",
+  id: entry.messageId ?? "",
+  payload: entry.payload,
+  key: entry.key,
+  type: entry.type,
+  headers: entry.headers,
+});
 
 function announce(name: ConsumerName, message: Message, { outcome, error }: Processed): void {
   if (telemetry.outcome.hasSubscribers)
