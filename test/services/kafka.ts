@@ -108,7 +108,8 @@ const java = (directory: string, main: string, args: readonly string[]): Command
     ...[
       "-Xms96m",
       "-Xmx384m",
-      "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+      "-XX:+UseSerialGC",
+      "-XX:TieredStopAtLevel=1",
       "-XX:MaxDirectMemorySize=128m",
       "-Djava.awt.headless=true",
     ],
