@@ -5,13 +5,22 @@ import { build } from "esbuild";
 
 const directory = join(resolve(import.meta.dirname, ".."), ".cache", "bundles");
 
+/** A program that is no file: its code, as if it were one of this name in this directory. */
+export interface ProgramText {
+  readonly name: string;
+  readonly directory: string;
+  readonly code: string;
+}
+
 /**
  * Makes one JavaScript file of a program and returns its path. Consumers are killed by the hundred here, and a process
  * starts in 0.13 s from such a file where loading its TypeScript takes 0.4 s.
  */
-export async function bundle(program: string): Promise<string> {
+export async function bundle(program: string | ProgramText): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [program],
+    ...(typeof program === "string"
+      ? { entryPoints: [program] }
+      : { stdin: { contents: program.code, resolveDir: program.directory, loader: "ts" } }),
     bundle: true,
     write: false,
     platform: "node",
@@ -22,7 +31,8 @@ export async function bundle(program: string): Promise<string> {
   });
   const { contents } = outputFiles[0]!;
   const hash = createHash("sha256").update(contents).digest("hex").slice(0, 16);
-  const path = join(directory, `${basename(program, ".ts")}-${hash}.mjs`);
+  const name = typeof program === "string" ? basename(program, ".ts") : program.name;
+  const path = join(directory, `${name}-${hash}.mjs`);
   if (existsSync(path)) return path;
   mkdirSync(directory, { recursive: true });
   // Under its name only when it is whole: another process may be about to start it.

@@ -104,6 +104,11 @@ export interface Subject {
    * consumer at a time is there, also after its death; or never.
    */
   readonly order: "always" | "one consumer" | "never";
+  /**
+   * One number says what is settled, as with Kafka's offsets: what was settled above the first unsettled message may be
+   * delivered again after a stop. Default: each message by itself.
+   */
+  readonly cumulative?: boolean;
   /** Ways a group shares its work, such as Kafka's eager and cooperative. `joins-and-leaves` is run with each. */
   readonly variants?: readonly string[];
   /** What the source or its broker cannot do, with the reason; the case is skipped with it. */

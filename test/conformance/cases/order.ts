@@ -1,0 +1,26 @@
+import { drafts, finish, type Case } from "../case.ts";
+
+const keys = 8;
+
+export const order: Case = {
+  name: "order",
+  title:
+    "messages of a key are applied in the order of sending, through failures, deaths and changes of consumers",
+  async play(stage) {
+    const alone = stage.subject.order === "one consumer";
+    const plan = { handlerMs: 3, run: { maxInHand: 40 }, inbox: { maxBatch: 5 } };
+    await stage.publish(drafts("a", 10 * keys, keys));
+    await stage.publish(drafts("once", keys, keys, { fails: "once" }));
+    await stage.publish(drafts("b", 10 * keys, keys));
+    const first = await stage.start({ ...plan, die: { at: "handler", after: 30 } });
+    await first.receives(1);
+    if (!alone) await stage.start(plan);
+    await first.killed();
+    const second = await stage.start({ ...plan, form: "statements" });
+    await stage.publish(drafts("c", 5 * keys, keys));
+    await second.receives(10);
+    await second.stop();
+    await stage.start(plan);
+    await finish(stage, { inOrder: true });
+  },
+};

@@ -1,0 +1,160 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { relative } from "node:path";
+import { bundle } from "../../scripts/bundle.ts";
+import { onTestEnd, type Scope } from "../support/cleanup.ts";
+import type { Go, Pause, Plan, Report, Told } from "./plan.ts";
+
+/** A consumer process as the test sees it. */
+export interface Consumer {
+  readonly name: string;
+  /** Ids handed over by its source so far, one for each delivery. */
+  readonly delivered: readonly (string | undefined)[];
+  /** Ids it has acknowledged, as far as its source has answered. */
+  readonly acked: readonly (string | undefined)[];
+  /** What it counted, once it ended by itself. */
+  readonly report: Report | undefined;
+  /** Resolves when so many deliveries have come. */
+  receives(count: number): Promise<void>;
+  /** Resolves when so many deliveries are acknowledged. */
+  acks(count: number): Promise<void>;
+  /** Resolves when it has come to a pause of its plan. */
+  paused(at: Pause): Promise<void>;
+  go(at: Pause): void;
+  /** Resolves when it has died of SIGKILL; rejects where it ended in another way. */
+  killed(): Promise<void>;
+  /** Kills it now. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves when it has ended; rejects where it did not end well. */
+  stop(): Promise<void>;
+  /** It has ended. */
+  readonly gone: boolean;
+  /** Rejects when it ends and nobody asked for it. Never resolves. */
+  readonly failure: Promise<never>;
+}
+
+const patienceMs = 40_000;
+
+const programs = new Map<string, Promise<string>>();
+
+/** The consumer program with the subject's source in it. */
+function programOf(module: string): Promise<string> {
+  const known = programs.get(module);
+  if (known !== undefined) return known;
+  const from = relative(import.meta.dirname, module).replaceAll("\\", "/");
+  const made = bundle({
+    name: `conformance-${from.replace(/\.ts$/, "").replaceAll("/", "-")}`,
+    directory: import.meta.dirname,
+    code: `import { consume } from "./consumer.ts";
+      import { makeSource } from "./${from}";
+      await consume(makeSource);`,
+  });
+  programs.set(module, made);
+  return made;
+}
+
+/** Starts a consumer; it ends with the test. */
+export async function startConsumer(t: Scope, module: string, plan: Plan): Promise<Consumer> {
+  const program = await programOf(module);
+  const child = fork(program, [JSON.stringify(plan)], {
+    execArgv: [],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+  });
+  let said = "";
+  child.stderr!.on("data", (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4_000)));
+  const closed = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
+  onTestEnd(t, async () => {
+    child.kill("SIGKILL");
+    await closed;
+  });
+
+  const delivered: (string | undefined)[] = [];
+  const acked: (string | undefined)[] = [];
+  const paused: Pause[] = [];
+  let ready = false;
+  let gone = false;
+  let report: Report | undefined;
+  let ending = plan.die !== undefined;
+  const waiting = new Set<() => void>();
+  child.on("message", (told: Told) => {
+    if ("ready" in told) ready = true;
+    if ("delivered" in told) delivered.push(...told.delivered);
+    if ("acked" in told) acked.push(...told.acked);
+    if ("paused" in told) paused.push(told.paused);
+    if ("report" in told) report = told.report;
+    for (const look of waiting) look();
+  });
+  const endOf = ([code, signal]: readonly [number | null, NodeJS.Signals | null]): string =>
+    `The consumer ${plan.name} ended with ${code ?? signal}: ${said}`;
+
+  const failure = new Promise<never>((_, reject) => {
+    void closed.then((end) => {
+      gone = true;
+      if (!ending) reject(new Error(endOf(end)));
+    });
+  });
+  failure.catch(() => undefined);
+
+  /** Resolves when it holds, looked at with each thing told. */
+  function until(what: string, holds: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (): void => {
+        waiting.delete(look);
+        clearTimeout(timer);
+      };
+      const fail = (why: string): void => {
+        done();
+        reject(new Error(`The consumer ${plan.name} ${why} before ${what}: ${said}`));
+      };
+      const look = (): void => {
+        if (!holds()) return;
+        done();
+        resolve();
+      };
+      const timer = setTimeout(() => fail(`took ${patienceMs} ms`), patienceMs);
+      waiting.add(look);
+      void closed.then(() => fail("ended"));
+      look();
+    });
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<[number | null, NodeJS.Signals | null]> {
+    if (signal === "SIGTERM") await until("it was ready", () => ready);
+    ending = true;
+    child.kill(signal);
+    return await closed;
+  }
+
+  return {
+    name: plan.name,
+    delivered,
+    acked,
+    get report() {
+      return report;
+    },
+    receives: (count) => until(`${count} deliveries`, () => delivered.length >= count),
+    acks: (count) => until(`${count} acknowledgements`, () => acked.length >= count),
+    paused: (at) => until(`it paused at "${at}"`, () => paused.includes(at)),
+    go(at) {
+      paused.splice(paused.indexOf(at), 1);
+      child.send({ go: at } satisfies Go);
+    },
+    async killed() {
+      const timer = setTimeout(() => child.kill("SIGABRT"), patienceMs);
+      const ended = await closed;
+      clearTimeout(timer);
+      if (ended[1] !== "SIGKILL") throw new Error(endOf(ended));
+    },
+    async kill() {
+      await end("SIGKILL");
+    },
+    async stop() {
+      const ended = await end("SIGTERM");
+      if (ended[0] !== 0 || report === undefined) throw new Error(endOf(ended));
+    },
+    get gone() {
+      return gone;
+    },
+    failure,
+  };
+}

@@ -1,0 +1,62 @@
+import type { Delivery, Settlement, Source } from "../../src/sources/source.ts";
+import type { Report, Told } from "./plan.ts";
+
+/** What happens around a settlement. */
+export interface Around {
+  readonly before: () => Promise<void>;
+  readonly during: () => Promise<void>;
+}
+
+/** The source, with everything counted that passes between it and the runner. */
+export function countingSource(
+  source: Source,
+  tell: (told: Told) => void,
+  around: Around,
+): { readonly source: Source; report(): Report } {
+  const open = new Set<Delivery>();
+  let deliveries = 0;
+  let settlements = 0;
+  let wrong = 0;
+
+  const idsOf = (list: readonly Delivery[]): (string | undefined)[] =>
+    list.map(({ received }) => ("rejected" in received ? undefined : received.id));
+
+  async function settle(list: readonly (readonly [Delivery, Settlement])[]): Promise<void> {
+    for (const [delivery] of list) {
+      settlements++;
+      if (!open.delete(delivery)) wrong++;
+    }
+    await around.before();
+    const settled = source.settle(list);
+    // Its failure is the runner's to hear, when this is over.
+    settled.catch(() => undefined);
+    await around.during();
+    await settled;
+    tell({ acked: idsOf(list.filter(([, { kind }]) => kind === "ack").map(([delivery]) => delivery)) });
+  }
+
+  const { extend, lag } = source;
+  return {
+    source: {
+      ...source,
+      name: source.name,
+      start: (intake) =>
+        source.start({
+          ...intake,
+          deliver(list) {
+            for (const delivery of list) {
+              if (open.has(delivery)) wrong++;
+              open.add(delivery);
+              deliveries++;
+            }
+            tell({ delivered: idsOf(list) });
+            return intake.deliver(list);
+          },
+        }),
+      settle,
+      ...(extend === undefined ? {} : { extend: (list) => extend.call(source, list) }),
+      ...(lag === undefined ? {} : { lag: () => lag.call(source) }),
+    },
+    report: () => ({ deliveries, settlements, wrong, extends: extend !== undefined }),
+  };
+}
