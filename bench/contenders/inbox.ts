@@ -45,7 +45,7 @@ const withoutClaim = (store: Store): Store => ({
   ...store,
   async begin(name, options) {
     const tx = await store.begin(name, options);
-    return { ...tx, claim: () => Promise.resolve([]) };
+    return { ...tx, claim: () => Promise.resolve({ notNew: [], keysParked: false }) };
   },
 });
 

@@ -93,7 +93,7 @@ async function claim(
 ): Promise<readonly Item[]> {
   // One order for all claims of all processes, so that two overlapping batches wait for each other in no circle.
   const claims = items.length === 1 ? items : [...items].sort((a, b) => (a.digest < b.digest ? -1 : 1));
-  const notNew = await tx.claim(claims);
+  const { notNew } = await tx.claim(claims);
   if (notNew.length === 0) return items;
   const taken = new Map(notNew.map(({ digest, seen }) => [digest, { seen }]));
   const fresh: Item[] = [];

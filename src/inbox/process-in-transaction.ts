@@ -56,7 +56,7 @@ export async function processInTransaction<Result>(
   }
   let notNew;
   try {
-    notNew = await joined.claim([item]);
+    ({ notNew } = await joined.claim([item]));
   } catch (error) {
     if (!hasCode(error, "55P03")) throw error;
     throw new InboxError(

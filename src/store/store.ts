@@ -1,5 +1,6 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
+import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type {
   QuarantineEntry,
@@ -35,6 +36,13 @@ export interface NotNew {
   readonly seen: Seen | undefined;
 }
 
+/** The answer to a claim. */
+export interface Claimed {
+  readonly notNew: readonly NotNew[];
+  /** Whether any key of the consumer is parked. */
+  readonly keysParked: boolean;
+}
+
 export type IsolationLevel = "read committed" | "repeatable read" | "serializable";
 
 export interface BeginOptions {
@@ -49,12 +57,23 @@ export interface BeginOptions {
 /** A transaction of the inbox's own: claim, work, commit. After `commit` or `rollback` it is over. */
 export interface LaneTransaction {
   /**
-   * Inserts the identities, all of one consumer and no two with the same digest; resolves with those that were not
-   * new. The first statement of the transaction that takes a snapshot.
+   * Inserts the identities, all of one consumer and no two with the same digest; tells which were not new. The first
+   * statement of the transaction that takes a snapshot.
    */
-  claim(claims: readonly Claim[]): Promise<readonly NotNew[]>;
+  claim(claims: readonly Claim[]): Promise<Claimed>;
   /** Takes back claims of this very transaction. */
   unclaim(claims: readonly Claim[]): Promise<void>;
+  /**
+   * Locks pending messages under their leases, in place of a claim; resolves with the digests of those that are another
+   * worker's, or handled. `finish` completes the claim.
+   */
+  hold(messages: readonly (Claim & { readonly lease: Lease })[]): Promise<ReadonlySet<string>>;
+  /** Takes held messages out of pending and marks them as processed. All, or the transaction fails. */
+  finish(messages: readonly Claim[]): Promise<void>;
+  /** Which of these keys are parked; they stay so until the transaction ends. */
+  parkedKeys(keys: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Turns claims of this very transaction into stored messages that wait behind their key. */
+  storeBehind(messages: readonly StoredMessage[]): Promise<void>;
   query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
   /** Whether the transaction can still commit; asks the server only where the driver does not know. */
   healthy(suspect: boolean): Promise<boolean> | boolean;
@@ -91,8 +110,8 @@ export interface ConsumerName {
   readonly handlerVersion: string;
 }
 
-/** What happened to a message that went to quarantine. */
-export type QuarantineOutcome = "stored" | "already-applied";
+/** What happened to a message that went to quarantine. `gone`: it was pending, and is not in this worker's hands any more. */
+export type QuarantineOutcome = "stored" | "already-applied" | "gone";
 
 export interface Store {
   /** How many connections it can use at once; `undefined` where the pool does not tell. */
@@ -107,6 +126,7 @@ export interface Store {
   readonly workers: WorkerStore;
   readonly cursors: CursorStore;
   readonly answers: AnswerStore;
+  readonly pending: PendingStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;
 }

@@ -23,3 +23,21 @@ export const byteaArray = (values: readonly string[]): string =>
 
 const needsEscape = /["\\]/;
 const escaped = /["\\]/g;
+
+/** A `text[]` in which `undefined` is null. */
+export const nullableTextArray = (values: readonly (string | undefined)[]): string =>
+  values.length === 0
+    ? "{}"
+    : `{${values.map((value) => (value === undefined ? "NULL" : `"${value.replace(escaped, "\\$&")}"`)).join(",")}}`;
+
+/** A `bytea[]` of bodies. */
+export const bodyArray = (bodies: readonly (Uint8Array | null)[]): string =>
+  bodies.length === 0
+    ? "{}"
+    : `{${bodies.map((body) => (body === null ? "NULL" : `"\\\\x${hexOf(body)}"`)).join(",")}}`;
+
+const hexOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
+
+/** An array of whole numbers, given as numbers or as their digits. */
+export const numberArray = (values: readonly (number | string)[]): string => `{${values.join(",")}}`;

@@ -2,7 +2,7 @@ import { hasCode, InboxError } from "../../errors.ts";
 import type { ConsumerName, JoinedTransaction } from "../store.ts";
 import type { QueryResult } from "../statement.ts";
 import type { UserTransaction } from "./drivers/user-transaction.ts";
-import { claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
+import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
 /**
@@ -40,7 +40,7 @@ export function joinedTransaction(
     async claim(claims) {
       const { text, values } = claimStatement(sql.claim, name, claimLockTimeoutMs, claims);
       try {
-        return notNewFrom(await query<ClaimRow>(text, values));
+        return claimedFrom(await query<ClaimRow>(text, values));
       } catch (error) {
         // A driver may hear of the abort only after the error that caused it was handed out.
         if (hasCode(error, "25P02")) throw aborted();

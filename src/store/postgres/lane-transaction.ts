@@ -1,10 +1,13 @@
 import { InboxError } from "../../errors.ts";
-import type { BeginOptions, Claim, ConsumerName, LaneTransaction, NotNew } from "../store.ts";
+import type { Protection } from "../protection.ts";
+import type { BeginOptions, Claim, Claimed, ConsumerName, LaneTransaction } from "../store.ts";
 import type { QueryResult, Statement } from "../statement.ts";
 import type { DriverConnection } from "./driver.ts";
-import { hexArray } from "./array.ts";
-import { claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
+import { hexArray, textArray } from "./array.ts";
+import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
+import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
+import { storedParameters } from "./stored-messages.ts";
 
 /**
  * Claim, work and commit on one connection. Everything is sent without waiting where the driver pipelines: `begin`
@@ -13,6 +16,7 @@ import type { PostgresSql } from "./sql/all.ts";
 export function laneTransaction(
   connection: DriverConnection,
   sql: PostgresSql,
+  protection: Protection,
   name: ConsumerName,
   options: BeginOptions,
 ): LaneTransaction {
@@ -24,12 +28,18 @@ export function laneTransaction(
     options.isolation === "read committed" ? "begin" : `begin isolation level ${options.isolation}`,
   );
 
-  async function claim(claims: readonly Claim[]): Promise<readonly NotNew[]> {
-    const claimed = send<ClaimRow>(claimStatement(sql.claim, name, options.claimLockTimeoutMs, claims));
+  /** The first statement, and behind it how long the work may wait for locks. */
+  function first<Row>(statement: Statement): Promise<QueryResult<Row>> {
+    const answer = send<Row>(statement);
     if (options.workLockTimeoutMs !== undefined) {
       void connection.query(`set local lock_timeout = ${options.workLockTimeoutMs}`);
     }
-    return notNewFrom(await claimed);
+    return answer;
+  }
+
+  async function claim(claims: readonly Claim[]): Promise<Claimed> {
+    const statement = claimStatement(sql.claim, name, options.claimLockTimeoutMs, claims);
+    return claimedFrom(await first<ClaimRow>(statement));
   }
 
   async function commit(): Promise<void> {
@@ -76,6 +86,32 @@ export function laneTransaction(
     claim,
     async unclaim(claims) {
       await connection.query(sql.unclaim, [hexArray(claims.map((claim) => claim.digest))]);
+    },
+    async hold(messages) {
+      const statement = holdStatement(sql.hold, name.consumer, options.claimLockTimeoutMs, messages);
+      return goneFrom(await first<HoldRow>(statement));
+    },
+    async finish(messages) {
+      await connection.query(sql.finish, [
+        name.handlerVersion,
+        hexArray(messages.map(({ digest }) => digest)),
+      ]);
+    },
+    async parkedKeys(keys) {
+      const { rows } = await connection.query<{ message_key: string }>(sql.parkedKeys, [
+        name.consumer,
+        textArray(keys),
+      ]);
+      return new Set(rows.map((row) => row.message_key));
+    },
+    async storeBehind(messages) {
+      const { identities, bodies } = await storedParameters(protection, name.consumer, messages);
+      void connection.query(sql.unprocess, [hexArray(messages.map(({ digest }) => digest))]);
+      await connection.query(sql.insertPending, [
+        ...[name.consumer, "behind", null, 0, 0, null, null],
+        ...identities,
+        ...bodies,
+      ]);
     },
     query: send,
     healthy(suspect) {

@@ -1,4 +1,5 @@
 import { InboxError } from "../../errors.ts";
+import { createProtection, type PayloadKeys } from "../protection.ts";
 import type { Store } from "../store.ts";
 import { answerStore } from "./answers.ts";
 import type { DriverConnection } from "./driver.ts";
@@ -7,6 +8,7 @@ import { userTransaction } from "./drivers/user-transaction.ts";
 import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
+import { pendingStore } from "./pending.ts";
 import { insertQuarantine, listQuarantine, showQuarantine } from "./quarantine.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
@@ -22,6 +24,8 @@ export interface PostgresOptions {
    * behind a pooler. `true`: also behind a pooler that passes named statements through. `false`: never.
    */
   readonly prepare?: boolean | undefined;
+  /** Keys to seal stored bodies with, in pending and in quarantine (AES-256-GCM). Default: they are stored as they came. */
+  readonly payloadKeys?: PayloadKeys | undefined;
 }
 
 /**
@@ -33,6 +37,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   const driver = driverFor(pool, { prepare: options.prepare });
   const schemaName = options.schema ?? "inbox";
   const sql = postgresSql(quoteSchema(schemaName));
+  const protection = createProtection(options.payloadKeys);
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
   let checked = false;
 
@@ -68,7 +73,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   return {
     maxConnections: driver.maxConnections,
     async begin(name, begin) {
-      return laneTransaction(await connect(begin.connectTimeoutMs), sql, name, begin);
+      return laneTransaction(await connect(begin.connectTimeoutMs), sql, protection, name, begin);
     },
     join: (name, tx, claimLockTimeoutMs) =>
       joinedTransaction(userTransaction(tx), sql, name, claimLockTimeoutMs),
@@ -127,6 +132,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     },
 
     answers: answerStore(sql, withConnection),
+    pending: pendingStore(sql, protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };

@@ -7,6 +7,7 @@ import type {
 } from "../quarantine-entry.ts";
 import type { ConsumerName, QuarantineOutcome } from "../store.ts";
 import type { DriverConnection } from "./driver.ts";
+import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
 import { safeJson, safeText } from "./safe-text.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
@@ -27,6 +28,14 @@ export async function insertQuarantine(
   const { identity, fingerprint } = entry;
   const digest = identity?.digest ?? null;
   void connection.query("begin");
+  if (entry.pending !== undefined && digest !== null) {
+    const held = holdStatement(sql.hold, name.consumer, 1_000, [{ digest, lease: entry.pending.lease }]);
+    if (!wasHeld(await connection.query<HoldRow>(held.text, held.values))) {
+      await connection.query("rollback");
+      return "gone";
+    }
+    void connection.query(sql.removePending, [digest]);
+  }
   if (identity) {
     void connection.query(sql.reserveIdentity, [
       digest,
@@ -56,7 +65,13 @@ export async function insertQuarantine(
     safeText(entry.error, errorLimit),
     entry.attempts,
     name.handlerVersion,
+    entry.pending?.position ?? null,
+    entry.time === undefined || Number.isNaN(entry.time.getTime()) ? null : entry.time.toISOString(),
+    entry.blocking ?? false,
   ]);
+  if (entry.blocking === true && entry.key !== undefined && digest !== null && inserted.rows.length > 0) {
+    void connection.query(sql.parkForDecision, [name.consumer, entry.key, digest]);
+  }
   const { command } = await connection.query("commit");
   if (command !== "COMMIT") throw new InboxError("commit-refused", "The quarantine entry was rolled back.");
   return inserted.rows.length === 0 ? "already-applied" : "stored";

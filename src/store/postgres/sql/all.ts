@@ -7,7 +7,24 @@ import {
   reserveIdentitySql,
   showQuarantineSql,
 } from "./quarantine.ts";
-import { recordAttemptSql } from "./record-attempt.ts";
+import {
+  acceptSql,
+  findProcessedSql,
+  finishSql,
+  holdSql,
+  insertPendingSql,
+  openLanesSql,
+  parkedKeysSql,
+  parkForDecisionSql,
+  parkKeySql,
+  pendingWaitsSql,
+  removePendingSql,
+  renewLeasesSql,
+  reschedulePendingSql,
+  takeSql,
+  unprocessSql,
+} from "./pending.ts";
+import { countAttemptsSql, recordAttemptSql } from "./record-attempt.ts";
 import { unclaimSql } from "./unclaim.ts";
 import { clearStartedSql, closeWorkerSql, heartbeatSql, markStartedSql, openWorkerSql } from "./workers.ts";
 
@@ -18,6 +35,22 @@ export const postgresSql = (schema: string) => ({
   claim: claimSql(schema),
   unclaim: unclaimSql(schema),
   recordAttempt: recordAttemptSql(schema),
+  countAttempts: countAttemptsSql(schema),
+  openLanes: openLanesSql(schema),
+  accept: acceptSql(schema),
+  take: takeSql(schema),
+  renewLeases: renewLeasesSql(schema),
+  hold: holdSql(schema),
+  finish: finishSql(schema),
+  parkedKeys: parkedKeysSql(schema),
+  unprocess: unprocessSql(schema),
+  insertPending: insertPendingSql(schema),
+  reschedulePending: reschedulePendingSql(schema),
+  parkKey: parkKeySql(schema),
+  parkForDecision: parkForDecisionSql(schema),
+  removePending: removePendingSql(schema),
+  findProcessed: findProcessedSql(schema),
+  pendingWaits: pendingWaitsSql(schema),
   reserveIdentity: reserveIdentitySql(schema),
   insertQuarantine: insertQuarantineSql(schema),
   listQuarantine: listQuarantineSql(schema),

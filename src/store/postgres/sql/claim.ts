@@ -1,6 +1,6 @@
 import type { FingerprintMode } from "../../../message/fingerprint.ts";
 import type { QueryResult, Statement } from "../../statement.ts";
-import type { Claim, ConsumerName, NotNew } from "../../store.ts";
+import type { Claim, Claimed, ConsumerName, NotNew } from "../../store.ts";
 import { byteaArray, hexArray, textArray } from "../array.ts";
 
 /**
@@ -55,9 +55,10 @@ type NotNewRow = readonly [
 
 const parkedMark = "parked";
 
-/** Whether any key of the consumer is parked. */
-export const keysParked = ({ rows }: Pick<QueryResult<ClaimRow>, "rows">): boolean =>
-  rows[0]?.not_new?.startsWith(parkedMark) === true;
+export const claimedFrom = (answer: Pick<QueryResult<ClaimRow>, "rows">): Claimed => ({
+  notNew: notNewFrom(answer),
+  keysParked: answer.rows[0]?.not_new?.startsWith(parkedMark) === true,
+});
 
 /** Rows are matched by key, never by position. */
 export function notNewFrom({ rows }: Pick<QueryResult<ClaimRow>, "rows">): readonly NotNew[] {

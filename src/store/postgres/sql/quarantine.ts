@@ -16,16 +16,18 @@ on conflict (digest) do nothing`;
 export const insertQuarantineSql = (schema: string): string => `
 insert into ${schema}.quarantine as q
   (consumer, digest, tenant, producer, message_id, raw_identity, message_key, message_type, headers, payload,
-   fingerprint, fingerprint_mode, code, error, attempts, first_failed_at, last_failed_at, handler_version)
+   fingerprint, fingerprint_mode, code, error, attempts, first_failed_at, last_failed_at, handler_version,
+   position, message_time, blocking)
 select $1::text, $2::text::uuid, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::bytea,
        decode($11::text, 'hex'), $12::text, $13::text, $14::text, $15::int,
        coalesce((select min(failed_at) from ${schema}.attempt where digest = $2::text::uuid), clock_timestamp()),
-       clock_timestamp(), $16::text
+       clock_timestamp(), $16::text, coalesce($17::text::bigint, nextval('${schema}.arrival')), $18::text, $19::boolean
  where $13::text = 'payload-conflict'
     or not exists (select from ${schema}.message where digest = $2::text::uuid and processed_at is not null)
 on conflict (digest, fingerprint) where status = 'open' and digest is not null
 do update set deliveries = q.deliveries + 1, last_failed_at = clock_timestamp(), error = excluded.error,
-              attempts = greatest(q.attempts, excluded.attempts), handler_version = excluded.handler_version
+              attempts = greatest(q.attempts, excluded.attempts), handler_version = excluded.handler_version,
+              blocking = q.blocking or excluded.blocking
 returning id`;
 
 const rowColumns = `

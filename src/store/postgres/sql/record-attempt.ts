@@ -1,5 +1,5 @@
 /**
- * One failed attempt, and how many there are now. `attempt_digest` serves the count. The count is of the statement's
+ * One failed attempt, how many there are now, and the milliseconds since the first. `attempt_digest` serves the count. The count is of the statement's
  * own snapshot, so two attempts that fail at the same moment may both miss the other's row: then one attempt more is
  * allowed, never one fewer.
  */
@@ -9,5 +9,11 @@ with added as (
   values ($1::text::uuid, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text)
   returning 1
 )
-select (select count(*) from ${schema}.attempt where digest = $1::text::uuid)::int + (select count(*) from added)::int
-    as attempts`;
+select count(*)::int + (select count(*) from added)::int as attempts,
+       coalesce(extract(epoch from clock_timestamp() - min(failed_at)) * 1000, 0)::float8 as elapsed_ms
+  from ${schema}.attempt
+ where digest = $1::text::uuid`;
+
+/** The same without an attempt more, for a failure that does not count. */
+export const countAttemptsSql = (schema: string): string => `
+select count(*)::int as attempts, 0::float8 as elapsed_ms from ${schema}.attempt where digest = $1::text::uuid`;
