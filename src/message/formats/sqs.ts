@@ -3,7 +3,7 @@ import { readJson } from "../json-document.ts";
 import { parseRfc3339 } from "../rfc3339.ts";
 import { fault, isFault, readAs, refused } from "./format.ts";
 import type { Format, RawDelivery, Why } from "./format.ts";
-import { keyText } from "./header-value.ts";
+import { headerTexts, keyText, setHeader } from "./header-value.ts";
 import { jsonField } from "./json-field.ts";
 import { receiveProducer } from "./producer.ts";
 import type { ProducerOption } from "./producer.ts";
@@ -46,10 +46,11 @@ export function sqs(options: SqsOptions = {}): Format {
       const payload = sns?.message ?? delivery.body;
       const producer = options.producer ?? sns?.topicArn ?? receiveProducer(options, delivery);
       if (tokens === undefined) {
-        const id = sns?.messageId ?? sqsMessageId(delivery);
-        return [
-          readAs(delivery, { ...common(delivery, sns), producer, id, payload }, sns ? fromSns : fromQueue),
-        ];
+        const shared = { ...common(delivery, sns), producer, payload };
+        if (sns !== undefined) return [readAs(delivery, { ...shared, id: sns.messageId }, fromSns)];
+        const headers = headerTexts(delivery.headers);
+        setHeader(headers, "inbox-id-rule", "transport-only");
+        return [readAs(delivery, { ...shared, id: sqsMessageId(delivery), headers }, fromQueue)];
       }
       const inner = sns === undefined ? document : readJson(sns.message);
       if (typeof inner === "string") {

@@ -3,6 +3,15 @@ import { sourceSettings, type SqsSourceOptions } from "./options.ts";
 import { createSqsSource, type SqsSource } from "./sqs-source.ts";
 
 export type { SqsClient } from "./client.ts";
+export { sqsLambda } from "./lambda.ts";
+export type { SqsLambda, SqsLambdaOptions } from "./lambda.ts";
+export type {
+  LambdaContext,
+  SqsBatchResponse,
+  SqsEvent,
+  SqsRecord,
+  SqsRecordAttribute,
+} from "./lambda-event.ts";
 export type { SqsSourceOptions } from "./options.ts";
 export type { SqsSource } from "./sqs-source.ts";
 
