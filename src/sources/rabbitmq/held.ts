@@ -1,31 +1,31 @@
 /** Messages that wait here, unsettled, until they may be handed over again: the broker has no delay of its own. */
-export interface Held<Part> {
-  add(part: Part, afterMs: number): void;
+export interface HeldEntries<Entry> {
+  add(entry: Entry, afterMs: number): void;
   /** Forgets those that `which` names. */
-  drop(which: (part: Part) => boolean): Part[];
+  drop(which: (entry: Entry) => boolean): Entry[];
   readonly count: number;
 }
 
 // Longer timers fire at once in Node.
 const longestTimerMs = 2 ** 31 - 1;
 
-export function createHeld<Part>(due: (part: Part) => void): Held<Part> {
-  const timers = new Map<Part, NodeJS.Timeout>();
+export function createHeld<Entry>(due: (entry: Entry) => void): HeldEntries<Entry> {
+  const timers = new Map<Entry, NodeJS.Timeout>();
   return {
-    add(part, afterMs) {
+    add(entry, afterMs) {
       const fire = (): void => {
-        timers.delete(part);
-        due(part);
+        timers.delete(entry);
+        due(entry);
       };
-      timers.set(part, setTimeout(fire, Math.min(afterMs, longestTimerMs)));
+      timers.set(entry, setTimeout(fire, Math.min(afterMs, longestTimerMs)));
     },
     drop(which) {
-      const dropped: Part[] = [];
-      for (const [part, timer] of timers) {
-        if (!which(part)) continue;
+      const dropped: Entry[] = [];
+      for (const [entry, timer] of timers) {
+        if (!which(entry)) continue;
         clearTimeout(timer);
-        timers.delete(part);
-        dropped.push(part);
+        timers.delete(entry);
+        dropped.push(entry);
       }
       return dropped;
     },

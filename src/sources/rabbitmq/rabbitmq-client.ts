@@ -8,7 +8,8 @@ export interface RabbitmqClientConnection {
   close(): Promise<void>;
   on(name: "error", listener: (error: unknown) => void): unknown;
   on(name: "connection.blocked", listener: (reason: string) => void): unknown;
-  off(name: string, listener: (...given: never[]) => void): unknown;
+  off(name: "error", listener: (error: unknown) => void): unknown;
+  off(name: "connection.blocked", listener: (reason: string) => void): unknown;
 }
 
 /** The part of a `Channel` of `rabbitmq-client` that is used. */

@@ -44,6 +44,12 @@ interface Part {
   readonly received: Received;
 }
 
+interface Held {
+  readonly part: Part;
+  /** It waits for the end of its time here, not for its retry. */
+  readonly giveBack: boolean;
+}
+
 const maxBatch = 500;
 // A message must be settled well before the broker loses patience.
 const heldShare = 0.8;
@@ -60,7 +66,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
   const { queue, now } = settings;
   const reader = createItemReader(settings.format);
   const inHand = new Map<Delivery, Part>();
-  const held = createHeld<Part>((part) => handOver(part, true));
+  const held = createHeld<Held>(due);
   let waiting: Delivery[] = [];
   let window: Window = fixedWindow(1);
   let intake: Intake | undefined;
@@ -113,7 +119,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
 
   /** The broker delivers everything again that was not settled on the link. */
   function forget(link: Link): void {
-    held.drop((part) => part.link === link);
+    held.drop(({ part }) => part.link === link);
     for (const delivery of waiting) if (inHand.get(delivery)?.link === link) inHand.delete(delivery);
     waiting = waiting.filter((delivery) => inHand.has(delivery));
   }
@@ -132,14 +138,17 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
   }
 
   function hold(part: Part, afterMs: number): void {
-    const leftMs = part.unsettled.at + ackTimeoutMs * heldShare - now();
+    const leftMs = Math.max(0, part.unsettled.at + ackTimeoutMs * heldShare - now());
     part.unsettled.waited = true;
-    if (afterMs <= leftMs) return held.add(part, afterMs);
-    intake!.warn(
-      `A retry was asked for later than an unacknowledged message may wait (${ackTimeoutMs} ms): the broker gets it back ` +
-        "and delivers it sooner. Take messages in store-first mode, which keeps its retries in the database.",
-    );
+    if (afterMs > leftMs) intake!.warn(tooLate(ackTimeoutMs));
+    held.add({ part, giveBack: afterMs > leftMs }, Math.min(afterMs, leftMs));
+  }
+
+  /** Given back it comes at once, but as a delivery that may wait as long again. */
+  function due({ part, giveBack }: Held): void {
+    if (!giveBack) return handOver(part, true);
     part.link.settle(part.unsettled, true);
+    lateSettlements += part.link.flush();
   }
 
   function settle(settlements: readonly (readonly [Delivery, Settlement])[]): void {
@@ -206,7 +215,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
 
   async function withdraw(): Promise<void> {
     await subscription?.stop();
-    const parts = held.drop(() => true);
+    const parts = held.drop(() => true).map(({ part }) => part);
     for (const delivery of waiting.splice(0)) {
       const part = inHand.get(delivery);
       inHand.delete(delivery);
@@ -273,6 +282,10 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     }),
   };
 }
+
+const tooLate = (ackTimeoutMs: number): string =>
+  `A retry was asked for later than a message may wait without an acknowledgement (${ackTimeoutMs} ms): it goes back to ` +
+  "the queue before, and comes again sooner. Store-first mode keeps retries in the database.";
 
 /** What is undefined does not hide what the broker says. */
 const given = (facts: QueueFacts): QueueFacts =>
