@@ -58,6 +58,11 @@ export interface Protection {
    * what is stored was changed, or belongs to another message.
    */
   open(owner: BodyOwner, stored: StoredBody): Promise<Body>;
+  /** `open` for a payload that was kept without its headers. `keyId`: `undefined` or null for one that is not sealed. */
+  openPayload(
+    owner: BodyOwner,
+    stored: { readonly payload: Uint8Array | null; readonly keyId?: string | null | undefined },
+  ): Promise<Uint8Array | null>;
 }
 
 const version = 1;
@@ -92,6 +97,10 @@ export function createProtection(keys: PayloadKeys | undefined): Protection {
         payload: payload === null ? null : openBytes(key, owner, "payload", payload),
         headers: headersIn(text.toString()),
       };
+    },
+    async openPayload(owner, { payload, keyId }) {
+      if (payload === null || keyId === null || keyId === undefined) return payload;
+      return openBytes(await keyOf(keys, keyId), owner, "payload", payload);
     },
   };
 }

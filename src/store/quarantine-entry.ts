@@ -1,4 +1,5 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
+import type { Lease } from "./pending.ts";
 
 /** A message on its way to quarantine. Everything in it is hostile: any length, any character. */
 export interface QuarantineInsert {
@@ -19,6 +20,10 @@ export interface QuarantineInsert {
   readonly error: string;
   /** Failed attempts that counted. */
   readonly attempts: number;
+  /** Where it was pending: it leaves there in the same transaction, and keeps its place in the order of arrival. */
+  readonly pending?: { readonly lease: Lease; readonly position: string } | undefined;
+  /** Whether later messages of its key wait for the decision. */
+  readonly blocking?: boolean | undefined;
 }
 
 /**
@@ -88,6 +93,8 @@ export interface RepairedAs {
   readonly messageId: string;
   readonly payload: Uint8Array | null;
   readonly fingerprint: string;
+  /** As the entry's. */
+  readonly keyId: string | undefined;
 }
 
 /** Which entries. All that is given must fit; nothing given means all open ones. */

@@ -2,12 +2,8 @@ import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
-import type {
-  QuarantineEntry,
-  QuarantineFilter,
-  QuarantineInsert,
-  QuarantineRow,
-} from "./quarantine-entry.ts";
+import type { QuarantineInsert } from "./quarantine-entry.ts";
+import type { QuarantineStore } from "./quarantine-store.ts";
 
 /** One message as the claim sees it. */
 export interface Claim {
@@ -120,8 +116,7 @@ export interface Store {
   join(name: ConsumerName, tx: unknown, claimLockTimeoutMs: number): JoinedTransaction;
   recordAttempt(name: ConsumerName, attempt: FailedAttempt): Promise<AttemptCount>;
   quarantine(name: ConsumerName, entry: QuarantineInsert): Promise<QuarantineOutcome>;
-  listQuarantine(filter: QuarantineFilter): Promise<readonly QuarantineRow[]>;
-  showQuarantine(id: string): Promise<QuarantineEntry | undefined>;
+  readonly quarantined: QuarantineStore;
   /** The crash book of one worker process. */
   readonly workers: WorkerStore;
   readonly cursors: CursorStore;

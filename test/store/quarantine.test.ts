@@ -41,8 +41,8 @@ test("keeps any error, any header, any identity and any bytes", { timeout: 60_00
           entry({ error, headers, rawIdentity, payload, key, type: key }),
         );
         assert.equal(kept, "stored");
-        const [row] = await store.listQuarantine({ limit: 1 });
-        const whole = await store.showQuarantine(row?.id ?? "");
+        const [row] = await store.quarantined.list({ limit: 1 });
+        const whole = await store.quarantined.show(row?.id ?? "");
         assert.deepEqual(
           whole?.payload === null ? null : [...(whole?.payload ?? [])],
           payload === null ? null : [...payload],
@@ -58,11 +58,11 @@ test("keeps a payload of 32 MiB and an error of 10 MB", { timeout: 60_000 }, asy
   const { store } = await testInbox(t);
   const payload = randomBytes(32 * 1024 * 1024);
   await store.quarantine(name, entry({ payload, error: "x".repeat(10_000_000) }));
-  const [row] = await store.listQuarantine({});
+  const [row] = await store.quarantined.list({});
   assert.equal(row?.payloadBytes, payload.byteLength);
   assert.ok((row?.error.length ?? 0) < 20_000);
   assert.match(row?.error ?? "", /10000000 characters/);
-  const whole = await store.showQuarantine(row?.id ?? "");
+  const whole = await store.quarantined.show(row?.id ?? "");
   assert.ok(whole?.payload && payload.equals(whole.payload));
 });
 
@@ -77,9 +77,9 @@ test("shows identity, code, text, attempts, first and last failure and handler v
     message("m1", { tenant: "t", key: "k", type: "paid", headers: { a: "1" } }),
     failing,
   );
-  const [row] = await store.listQuarantine({ consumer: "accounting", code: "attempts-exhausted" });
+  const [row] = await store.quarantined.list({ consumer: "accounting", code: "attempts-exhausted" });
   assert.ok(row);
-  const whole = await store.showQuarantine(row.id);
+  const whole = await store.quarantined.show(row.id);
   assert.ok(whole);
   assert.deepEqual(
     [
@@ -108,20 +108,20 @@ test("pages through the list without losing or repeating an entry", async (t) =>
   const ids: string[] = [];
   let after: string | undefined;
   for (;;) {
-    const page = await store.listQuarantine({ consumer: "accounting", limit: 10, after });
+    const page = await store.quarantined.list({ consumer: "accounting", limit: 10, after });
     if (page.length === 0) break;
     ids.push(...page.map(({ id }) => id));
     after = page.at(-1)?.id;
   }
   assert.equal(new Set(ids).size, 25);
   assert.equal(ids.length, 25);
-  assert.equal((await store.listQuarantine({})).length, 26);
+  assert.equal((await store.quarantined.list({})).length, 26);
 });
 
 test("finds nothing for an id that is none", async (t) => {
   const { store } = await testInbox(t);
   for (const id of ["", "x", "1; drop table quarantine", "9".repeat(19), "9".repeat(30), "-1"]) {
-    assert.equal(await store.showQuarantine(id), undefined);
+    assert.equal(await store.quarantined.show(id), undefined);
   }
 });
 
@@ -134,5 +134,5 @@ test("makes no entry for a message that another worker applied between its failu
     code: "attempts-exhausted",
   });
   assert.equal(await store.quarantine(name, late), "already-applied");
-  assert.deepEqual(await store.listQuarantine({}), []);
+  assert.deepEqual(await store.quarantined.list({}), []);
 });

@@ -33,7 +33,7 @@ export function quarantineListCommand(io: Io, ended: Action): Command {
     .action(async ({ schema, json, ...filter }: Options) => {
       const database = await openDatabase(io, { local: "existing", maxConnections: 1 });
       try {
-        const rows = await postgres(database.pool, { schema }).listQuarantine(filter);
+        const rows = await postgres(database.pool, { schema }).quarantined.list(filter);
         if (json) for (const row of rows) io.print(JSON.stringify(row));
         else if (rows.length > 0) io.print(tableOf(rows));
         if (rows.length === 0) io.say("Nothing is in quarantine that fits.");

@@ -26,7 +26,7 @@ export function quarantineShowCommand(io: Io, ended: Action): Command {
     .action(async (id: string, { schema, payload, json }: Options) => {
       const database = await openDatabase(io, { local: "existing", maxConnections: 1 });
       try {
-        const entry = await postgres(database.pool, { schema }).showQuarantine(id);
+        const entry = await postgres(database.pool, { schema }).quarantined.show(id);
         if (entry === undefined) {
           io.say(
             `inbox: There is no entry ${printable(id)} in quarantine. See: inbox quarantine list --status all`,

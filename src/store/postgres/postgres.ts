@@ -9,7 +9,8 @@ import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
 import { pendingStore } from "./pending.ts";
-import { insertQuarantine, listQuarantine, showQuarantine } from "./quarantine.ts";
+import { quarantineStore } from "./quarantine-store.ts";
+import { insertQuarantine } from "./quarantine.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
@@ -95,9 +96,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
       }),
 
     quarantine: (name, entry) =>
-      withConnection((connection) => insertQuarantine(connection, sql, name, entry)),
-    listQuarantine: (filter) => withConnection((connection) => listQuarantine(connection, sql, filter)),
-    showQuarantine: (id) => withConnection((connection) => showQuarantine(connection, sql, id)),
+      withConnection((connection) => insertQuarantine(connection, sql, protection, name, entry)),
+    quarantined: quarantineStore(sql, protection, withConnection),
 
     workers: {
       open: (consumer, workerId, leaseMs) => run(sql.openWorker, [workerId, consumer, leaseMs]),

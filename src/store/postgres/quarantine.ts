@@ -1,10 +1,7 @@
 import { InboxError } from "../../errors.ts";
-import type {
-  QuarantineEntry,
-  QuarantineFilter,
-  QuarantineInsert,
-  QuarantineRow,
-} from "../quarantine-entry.ts";
+import { errorShape } from "../error-shape.ts";
+import type { Protection } from "../protection.ts";
+import type { QuarantineInsert } from "../quarantine-entry.ts";
 import type { ConsumerName, QuarantineOutcome } from "../store.ts";
 import type { DriverConnection } from "./driver.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
@@ -22,11 +19,20 @@ const jsonLimit = 262_144;
 export async function insertQuarantine(
   connection: DriverConnection,
   sql: PostgresSql,
+  protection: Protection,
   name: ConsumerName,
   entry: QuarantineInsert,
 ): Promise<QuarantineOutcome> {
   const { identity, fingerprint } = entry;
   const digest = identity?.digest ?? null;
+  const error = safeText(entry.error, errorLimit);
+  const { shape, group } = errorShape(entry.code, error);
+  // Sealed first: without a key nothing is stored, and no transaction waits for one.
+  const body = await protection.seal(
+    { consumer: name.consumer, digest: identity?.digest },
+    { headers: entry.headers, payload: entry.payload },
+    safeJson(entry.headers, Number.POSITIVE_INFINITY),
+  );
   void connection.query("begin");
   if (entry.pending !== undefined && digest !== null) {
     const held = holdStatement(sql.hold, name.consumer, 1_000, [{ digest, lease: entry.pending.lease }]);
@@ -57,17 +63,21 @@ export async function insertQuarantine(
     identity ? null : safeJson(entry.rawIdentity, jsonLimit),
     entry.key === undefined ? null : safeText(entry.key, labelLimit),
     entry.type === undefined ? null : safeText(entry.type, labelLimit),
-    safeJson(entry.headers, jsonLimit),
-    entry.payload,
+    body.headers,
+    body.payload,
     fingerprint.digest,
     fingerprint.mode,
     entry.code,
-    safeText(entry.error, errorLimit),
+    error,
     entry.attempts,
     name.handlerVersion,
     entry.pending?.position ?? null,
     entry.time === undefined || Number.isNaN(entry.time.getTime()) ? null : entry.time.toISOString(),
     entry.blocking ?? false,
+    group,
+    shape,
+    entry.payload?.byteLength ?? 0,
+    body.keyId,
   ]);
   if (entry.blocking === true && entry.key !== undefined && digest !== null && inserted.rows.length > 0) {
     void connection.query(sql.parkForDecision, [name.consumer, entry.key, digest]);
@@ -76,84 +86,3 @@ export async function insertQuarantine(
   if (command !== "COMMIT") throw new InboxError("commit-refused", "The quarantine entry was rolled back.");
   return inserted.rows.length === 0 ? "already-applied" : "stored";
 }
-
-export async function listQuarantine(
-  connection: DriverConnection,
-  sql: PostgresSql,
-  filter: QuarantineFilter,
-): Promise<readonly QuarantineRow[]> {
-  const status = filter.status ?? "open";
-  const { rows } = await connection.query<RowColumns>(sql.listQuarantine, [
-    filter.consumer ?? null,
-    filter.code ?? null,
-    status === "all" ? null : status,
-    filter.after ?? null,
-    Math.min(Math.max(filter.limit ?? 100, 1), 1_000),
-  ]);
-  return rows.map(toRow);
-}
-
-export async function showQuarantine(
-  connection: DriverConnection,
-  sql: PostgresSql,
-  id: string,
-): Promise<QuarantineEntry | undefined> {
-  if (!/^[0-9]{1,19}$/.test(id) || BigInt(id) > 9_223_372_036_854_775_807n) return undefined;
-  const { rows } = await connection.query<EntryColumns>(sql.showQuarantine, [id]);
-  const row = rows[0];
-  if (row === undefined) return undefined;
-  return {
-    ...toRow(row),
-    rawIdentity: row.raw_identity ?? undefined,
-    key: row.message_key ?? undefined,
-    type: row.message_type ?? undefined,
-    headers: JSON.parse(row.headers) as Record<string, string>,
-    payload: row.payload_hex === null ? null : Buffer.from(row.payload_hex, "hex"),
-    fingerprint: row.fingerprint,
-    fingerprintMode: row.fingerprint_mode,
-  };
-}
-
-interface RowColumns {
-  readonly id: string;
-  readonly status: QuarantineRow["status"];
-  readonly consumer: string;
-  readonly tenant: string | null;
-  readonly producer: string | null;
-  readonly message_id: string | null;
-  readonly code: string;
-  readonly error: string;
-  readonly attempts: number;
-  readonly deliveries: number;
-  readonly payload_bytes: number;
-  readonly first_failed_at: Date;
-  readonly last_failed_at: Date;
-  readonly handler_version: string;
-}
-
-interface EntryColumns extends RowColumns {
-  readonly raw_identity: string | null;
-  readonly message_key: string | null;
-  readonly message_type: string | null;
-  readonly headers: string;
-  readonly payload_hex: string | null;
-  readonly fingerprint: string;
-  readonly fingerprint_mode: string;
-}
-
-const toRow = (row: RowColumns): QuarantineRow => ({
-  id: row.id,
-  status: row.status,
-  consumer: row.consumer,
-  tenant: row.tenant ?? undefined,
-  producer: row.producer ?? undefined,
-  messageId: row.message_id ?? undefined,
-  code: row.code,
-  error: row.error,
-  attempts: row.attempts,
-  deliveries: row.deliveries,
-  payloadBytes: row.payload_bytes,
-  firstFailedAt: row.first_failed_at,
-  lastFailedAt: row.last_failed_at,
-  handlerVersion: row.handler_version,
-});

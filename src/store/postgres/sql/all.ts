@@ -1,12 +1,9 @@
 import { findAnswerSql, holdRequestSql, keepAnswerSql, otherRequestSql } from "./answers.ts";
 import { claimSql } from "./claim.ts";
 import { loadCursorSql, saveCursorSql } from "./cursors.ts";
-import {
-  insertQuarantineSql,
-  listQuarantineSql,
-  reserveIdentitySql,
-  showQuarantineSql,
-} from "./quarantine.ts";
+import { insertQuarantineSql, reserveIdentitySql } from "./quarantine.ts";
+import { quarantineDecideSql } from "./quarantine-decide.ts";
+import { quarantineReadSql } from "./quarantine-read.ts";
 import {
   acceptSql,
   findProcessedSql,
@@ -53,8 +50,8 @@ export const postgresSql = (schema: string) => ({
   pendingWaits: pendingWaitsSql(schema),
   reserveIdentity: reserveIdentitySql(schema),
   insertQuarantine: insertQuarantineSql(schema),
-  listQuarantine: listQuarantineSql(schema),
-  showQuarantine: showQuarantineSql(schema),
+  ...quarantineReadSql(schema),
+  ...quarantineDecideSql(schema),
   openWorker: openWorkerSql(schema),
   heartbeat: heartbeatSql(schema),
   closeWorker: closeWorkerSql(schema),

@@ -1,0 +1,289 @@
+import { InboxError } from "../../errors.ts";
+import { showValue } from "../../message/show-value.ts";
+import type { BodyOwner, Protection } from "../protection.ts";
+import type { QuarantineFilter } from "../quarantine-entry.ts";
+import type { BulkAnswer, BulkDecision, Decider, RepairRequest } from "../quarantine-store.ts";
+import { numberArray } from "./array.ts";
+import type { DriverConnection } from "./driver.ts";
+import { filterValues, isRowId } from "./quarantine-read.ts";
+import { safeJson, safeText } from "./safe-text.ts";
+import type { PostgresSql } from "./sql/all.ts";
+
+// Whatever the server's default is: what is read after a lock must be what is committed by then.
+const begin = "begin isolation level read committed";
+
+const limits = { by: 256, why: 4_096 };
+
+const decidersValues = ({ by, why }: Decider): readonly [string, string] => [
+  safeText(by, limits.by),
+  safeText(why, limits.why),
+];
+
+async function commit(connection: DriverConnection): Promise<void> {
+  const { command } = await connection.query("commit");
+  if (command !== "COMMIT") throw new InboxError("commit-refused", "The decision was rolled back.");
+}
+
+async function rollback(connection: DriverConnection, error: InboxError): Promise<InboxError> {
+  await connection.query("rollback");
+  return error;
+}
+
+interface WhyNotRow {
+  readonly status: string;
+  readonly decided_by: string | null;
+  readonly kind: string | null;
+  readonly decided_at: Date | null;
+  readonly named: boolean;
+  readonly message_id: string | null;
+  readonly processed_at: Date | null;
+  readonly kept: boolean;
+  readonly pending: boolean;
+}
+
+/** Why an entry cannot be decided on as asked; `undefined` if nothing is in the way. `digest`: of a repair's identity. */
+async function whyNot(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  id: string,
+  needs: "nothing" | "identity",
+  digest: string | null = null,
+): Promise<InboxError | undefined> {
+  const { rows } = await connection.query<WhyNotRow>(sql.whyNot, [id, digest]);
+  const row = rows[0];
+  if (row === undefined) return missing(id);
+  if (row.status !== "open") {
+    const when = row.decided_at?.toISOString() ?? "";
+    const who = showValue(row.decided_by ?? "", 256);
+    const text = `Entry ${id} is ${row.status}: decided by ${who} at ${when}.`;
+    return new InboxError("already-decided", text);
+  }
+  if (needs === "nothing") return undefined;
+  if (!row.named && digest === null) {
+    const text = `Entry ${id} has no identity, so it cannot be retried. Repair it by giving it one, or discard it.`;
+    return new InboxError("decision-needs", text);
+  }
+  if (row.processed_at !== null) {
+    const text =
+      `The identity of entry ${id} is applied since ${row.processed_at.toISOString()}. ` +
+      "Discard the entry, or repair it under an id of its own.";
+    return new InboxError("already-applied", text);
+  }
+  if (row.pending) {
+    const text = `Another body of the identity of entry ${id} waits to be handled. See what becomes of it first.`;
+    return new InboxError("already-pending", text);
+  }
+  return undefined;
+}
+
+const missing = (id: string): InboxError =>
+  new InboxError("entry-missing", `There is no entry ${showValue(id)} in quarantine, or it was purged.`);
+
+/** Decides on one entry in one transaction. Dying before its commit decides nothing. */
+export async function decideOne(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  kind: "retry" | "discard",
+  id: string,
+  decider: Decider,
+): Promise<string | InboxError> {
+  if (!isRowId(id)) return missing(id);
+  void connection.query(begin);
+  void connection.query(sql.lockEntries, [numberArray([id])]);
+  if (kind === "retry") void connection.query(sql.lockIdentities, [numberArray([id])]);
+  const decision = await insertDecision(connection, sql, kind, id, decider);
+  const decided = await apply(connection, sql, kind, numberArray([id]), decision);
+  if (decided === 0) {
+    const needs = kind === "retry" ? "identity" : "nothing";
+    return rollback(connection, (await whyNot(connection, sql, id, needs)) ?? missing(id));
+  }
+  await commit(connection);
+  return decision;
+}
+
+async function insertDecision(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  kind: string,
+  id: string,
+  decider: Decider,
+): Promise<string> {
+  const { rows } = await connection.query<{ id: string }>(sql.insertDecision, [
+    kind,
+    ...decidersValues(decider),
+    JSON.stringify({ id }),
+    1,
+  ]);
+  return rows[0]?.id ?? "";
+}
+
+/** Applies a decision to locked entries and resolves with how many it reached. */
+async function apply(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  kind: "retry" | "discard",
+  ids: string,
+  decision: string,
+): Promise<number> {
+  const statement = kind === "retry" ? sql.retryEntries : sql.discardEntries;
+  const { rows } = await connection.query<{ id: string }>(statement, [ids, decision]);
+  if (kind === "discard" && rows.length > 0) {
+    await connection.query(sql.releaseKeys, [numberArray(rows.map(({ id }) => id))]);
+  }
+  return rows.length;
+}
+
+/** `decideOne` with another body, or under another identity. The owner is the entry's. */
+export async function repairEntry(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  protection: Protection,
+  { consumer, digest: own }: BodyOwner,
+  id: string,
+  request: RepairRequest,
+  decider: Decider,
+): Promise<string | InboxError> {
+  const { identity, digest, fingerprint, headers, payload } = request;
+  const body = await protection.seal(
+    { consumer, digest },
+    { headers, payload },
+    safeJson(headers, Number.POSITIVE_INFINITY),
+  );
+  void connection.query(begin);
+  void connection.query(sql.lockEntries, [numberArray([id])]);
+  // A new identity is taken as a claim takes it; one that is there is locked until this transaction ends.
+  const reserved = connection.query(sql.reserveIdentity, [
+    ...[digest, consumer, identity.tenant, identity.producer, identity.id],
+    ...[fingerprint.digest, fingerprint.mode, ""],
+  ]);
+  void connection.query(sql.lockIdentity, [digest]);
+  const refused = await whyNot(connection, sql, id, "identity", digest);
+  if (refused !== undefined) return rollback(connection, refused);
+  if (digest !== own && (await reserved).rowCount === 0) {
+    const text =
+      "That identity is another message's, which waits for a decision. Repair under an id of its own.";
+    return rollback(connection, new InboxError("already-pending", text));
+  }
+  const decision = await insertDecision(connection, sql, "repair", id, decider);
+  const inserted = await connection.query(sql.insertRepaired, [
+    ...[id, digest, identity.tenant, identity.producer, identity.id],
+    ...[request.key ?? null, request.type ?? null],
+    ...[body.headers, body.payload, body.keyId, fingerprint.digest, fingerprint.mode],
+  ]);
+  if (inserted.rows.length === 0) {
+    const text = "Another body of this identity waits to be handled. See what becomes of it first.";
+    return rollback(connection, new InboxError("already-pending", text));
+  }
+  void connection.query(sql.insertRepair, [
+    ...[id, digest, identity.tenant, identity.producer, identity.id],
+    ...[body.payload, body.keyId, fingerprint.digest],
+  ]);
+  void connection.query(sql.markRepaired, [id, decision]);
+  void connection.query(sql.releaseKeys, [numberArray([id])]);
+  await commit(connection);
+  return decision;
+}
+
+/** Records a decision on all entries that fit: one statement, which is all or nothing by itself. */
+export async function decideMany(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  kind: "retry" | "discard",
+  filter: QuarantineFilter,
+  decider: Decider,
+  expected: number,
+): Promise<BulkAnswer> {
+  const open: QuarantineFilter = { ...filter, status: "open" };
+  const { rows } = await connection.query<{ matched: number; id: string | null }>(sql.recordDecision, [
+    ...filterValues(open),
+    ...[kind, ...decidersValues(decider), safeJson(filter, 65_536), expected],
+  ]);
+  const { matched = 0, id = null } = rows[0] ?? {};
+  return {
+    matched,
+    decision: id === null ? undefined : await findDecision(connection, sql, id),
+  };
+}
+
+/**
+ * One batch of a decision on many, in one transaction. Dying in it leaves the batch for whoever carries on; a batch
+ * that is committed is gone from the list, so nothing is decided twice.
+ */
+export async function carryOn(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  decisionId: string,
+): Promise<BulkDecision | undefined> {
+  if (!isRowId(decisionId)) return undefined;
+  const known = await findDecision(connection, sql, decisionId);
+  if (known === undefined || known.finishedAt !== undefined || known.kind === "purge") return known;
+  void connection.query(begin);
+  const { rows } = await connection.query<{ batch: number; entry_ids: string }>(sql.nextBatch, [decisionId]);
+  const next = rows[0];
+  if (next === undefined) {
+    void connection.query(sql.finishDecision, [decisionId]);
+  } else {
+    const total = next.entry_ids.split(",").length;
+    const locked = await connection.query<{ id: string }>(sql.lockEntries, [next.entry_ids]);
+    const ids = numberArray(locked.rows.map(({ id }) => id));
+    if (known.kind === "retry") void connection.query(sql.lockIdentities, [ids]);
+    const decided = await apply(connection, sql, known.kind, ids, decisionId);
+    void connection.query(sql.finishBatch, [decisionId, next.batch, decided, total - decided]);
+  }
+  await commit(connection);
+  return findDecision(connection, sql, decisionId);
+}
+
+interface DecisionColumns {
+  readonly id: string;
+  readonly kind: BulkDecision["kind"];
+  readonly decided_at: Date;
+  readonly decided_by: string;
+  readonly reason: string;
+  readonly filter: string;
+  readonly matched: number;
+  readonly decided: number;
+  readonly skipped: number;
+  readonly finished_at: Date | null;
+}
+
+const toDecision = (row: DecisionColumns): BulkDecision => ({
+  id: row.id,
+  kind: row.kind,
+  at: row.decided_at,
+  by: row.decided_by,
+  why: row.reason,
+  filter: row.filter,
+  matched: row.matched,
+  decided: row.decided,
+  skipped: row.skipped,
+  finishedAt: row.finished_at ?? undefined,
+});
+
+async function findDecision(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  id: string,
+): Promise<BulkDecision | undefined> {
+  const { rows } = await connection.query<DecisionColumns>(sql.findDecision, [id]);
+  return rows[0] === undefined ? undefined : toDecision(rows[0]);
+}
+
+export async function unfinishedDecisions(
+  connection: DriverConnection,
+  sql: PostgresSql,
+): Promise<readonly BulkDecision[]> {
+  const { rows } = await connection.query<DecisionColumns>(sql.unfinishedDecisions);
+  return rows.map(toDecision);
+}
+
+export async function listDecisions(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  limit: number,
+): Promise<readonly BulkDecision[]> {
+  const { rows } = await connection.query<DecisionColumns>(sql.listDecisions, [
+    Math.min(Math.max(limit, 1), 1_000),
+  ]);
+  return rows.map(toDecision);
+}

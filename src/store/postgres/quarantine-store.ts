@@ -1,0 +1,154 @@
+import { InboxError } from "../../errors.ts";
+import { errorShape } from "../error-shape.ts";
+import type { Protection } from "../protection.ts";
+import type { ImportedEntry, ImportOutcome, QuarantineStore } from "../quarantine-store.ts";
+import type { DriverConnection } from "./driver.ts";
+import {
+  carryOn,
+  decideMany,
+  decideOne,
+  listDecisions,
+  repairEntry,
+  unfinishedDecisions,
+} from "./quarantine-decide.ts";
+import {
+  countQuarantine,
+  groupQuarantine,
+  isRowId,
+  listQuarantine,
+  openEntry,
+  quarantineHistory,
+  storedQuarantine,
+} from "./quarantine-read.ts";
+import { safeJson, safeText } from "./safe-text.ts";
+import type { PostgresSql } from "./sql/all.ts";
+
+type WithConnection = <T>(use: (connection: DriverConnection) => Promise<T>) => Promise<T>;
+
+/** Quarantine in PostgreSQL. Every method is a transaction of its own. */
+export function quarantineStore(
+  sql: PostgresSql,
+  protection: Protection,
+  withConnection: WithConnection,
+): QuarantineStore {
+  const stored = (id: string) => withConnection((connection) => storedQuarantine(connection, sql, id));
+  return {
+    list: (options) => withConnection((connection) => listQuarantine(connection, sql, options)),
+    async show(id) {
+      const entry = await stored(id);
+      return entry === undefined ? undefined : openEntry(protection, entry);
+    },
+    async stored(id) {
+      const entry = await stored(id);
+      if (entry === undefined) return undefined;
+      const { repairDigest: _, ...rest } = entry;
+      return rest;
+    },
+    groups: (filter, limit) =>
+      withConnection((connection) => groupQuarantine(connection, sql, filter, limit)),
+    count: (filter) => withConnection((connection) => countQuarantine(connection, sql, filter)),
+    history: (digest) => withConnection((connection) => quarantineHistory(connection, sql, digest)),
+
+    decide: (kind, id, decider) =>
+      withConnection((connection) => decideOne(connection, sql, kind, id, decider)),
+    async repair(id, request, decider) {
+      const entry = await stored(id);
+      if (entry === undefined) {
+        return new InboxError(
+          "entry-missing",
+          `There is no entry ${JSON.stringify(id)} in quarantine, or it was purged.`,
+        );
+      }
+      return withConnection((connection) =>
+        repairEntry(connection, sql, protection, entry, id, request, decider),
+      );
+    },
+    decideMany: (kind, filter, decider, expected) =>
+      withConnection((connection) => decideMany(connection, sql, kind, filter, decider, expected)),
+    carryOn: (decisionId) => withConnection((connection) => carryOn(connection, sql, decisionId)),
+    unfinished: () => withConnection((connection) => unfinishedDecisions(connection, sql)),
+    decisions: (limit) => withConnection((connection) => listDecisions(connection, sql, limit)),
+
+    purge: (decidedBeforeMs, consumer) =>
+      withConnection(async (connection) => {
+        const values = [String(decidedBeforeMs), consumer ?? null];
+        return (await connection.query(sql.purgeQuarantine, values)).rowCount ?? 0;
+      }),
+    countPurgeable: (decidedBeforeMs, consumer) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ entries: number }>(sql.countPurgeable, [
+          String(decidedBeforeMs),
+          consumer ?? null,
+        ]);
+        return rows[0]?.entries ?? 0;
+      }),
+    recordPurge: ({ by, why }, filter, removed) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ id: string }>(sql.insertDecision, [
+          ...["purge", safeText(by, 256), safeText(why, 4_096), filter, removed],
+        ]);
+        return rows[0]?.id ?? "";
+      }),
+    async import(entry) {
+      if (!isRowId(String(entry.attempts)) || !isRowId(String(entry.deliveries))) return "known";
+      // Sealed before the transaction is open: a key service may take its time.
+      const owner = { consumer: entry.consumer, digest: entry.identity?.digest };
+      const headersText = safeJson(entry.headers, Number.POSITIVE_INFINITY);
+      const body = entry.sealed ?? (await protection.seal(owner, entry, headersText));
+      return withConnection((connection) => importEntry(connection, sql, entry, body));
+    },
+  };
+}
+
+/** Dying before the commit imports nothing; the same entry may be imported again and again. */
+async function importEntry(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  entry: ImportedEntry,
+  body: { readonly headers: string; readonly payload: Uint8Array | null; readonly keyId: string | null },
+): Promise<ImportOutcome> {
+  const { identity, fingerprint } = entry;
+  const digest = identity?.digest ?? null;
+  const error = safeText(entry.error, 16_384);
+  const { shape, group } = errorShape(entry.code, error);
+  void connection.query("begin isolation level read committed");
+  if (identity !== undefined) {
+    void connection.query(sql.reserveIdentity, [
+      ...[digest, entry.consumer, identity.tenant, identity.producer, identity.id],
+      ...[fingerprint.digest, fingerprint.mode, entry.handlerVersion],
+    ]);
+    const { rows } = await connection.query<IdentityRow>(sql.findIdentity, [digest]);
+    const met = rows[0];
+    if (
+      met?.processed === true &&
+      met.fingerprint === fingerprint.digest &&
+      met.fingerprint_mode === fingerprint.mode
+    ) {
+      await connection.query("rollback");
+      return "applied";
+    }
+  }
+  const inserted = await connection.query(sql.importEntry, [
+    ...[entry.consumer, digest, identity?.tenant ?? null, identity?.producer ?? null, identity?.id ?? null],
+    ...[entry.rawIdentityText ?? null, entry.key ?? null, entry.type ?? null],
+    ...[entry.time?.toISOString() ?? null, body.headers, body.payload, body.keyId],
+    ...[fingerprint.digest, fingerprint.mode, entry.code, error, group, shape],
+    entry.sealed === undefined ? (entry.payload?.byteLength ?? 0) : (body.payload?.byteLength ?? 0),
+    ...[
+      entry.attempts,
+      entry.deliveries,
+      entry.firstFailedAt.toISOString(),
+      entry.lastFailedAt.toISOString(),
+    ],
+    ...[entry.handlerVersion, entry.importKey],
+  ]);
+  const { command } = await connection.query("commit");
+  if (command !== "COMMIT") throw new InboxError("commit-refused", "The import was rolled back.");
+  return inserted.rows.length === 0 ? "known" : "imported";
+}
+
+interface IdentityRow {
+  readonly processed: boolean;
+  readonly fingerprint: string;
+  readonly fingerprint_mode: string;
+}

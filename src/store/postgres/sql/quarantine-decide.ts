@@ -1,0 +1,249 @@
+import { quarantineFits } from "./quarantine-read.ts";
+
+/** A decision on one entry, of which nothing is left to do. */
+const insertDecisionSql = (schema: string): string => `
+insert into ${schema}.decision (kind, decided_by, reason, filter, matched, decided, finished_at)
+values ($1::text, $2::text, $3::text, $4::text, $5::int, $5::int, clock_timestamp())
+returning id::text as id`;
+
+/** How many entries one transaction decides on. */
+export const decisionBatchSize = 2_000;
+
+/**
+ * A decision on all entries that fit, with their numbers in batches, in order of arrival: exactly those that were
+ * counted, whatever comes meanwhile. Nothing is written unless the count is as expected. One scan, and one row for
+ * each batch; the entries themselves are reached later, batch by batch.
+ */
+const recordDecisionSql = (schema: string): string => `
+with matching as materialized (
+  select q.id, (row_number() over (order by q.position) - 1) / ${decisionBatchSize} as batch
+    from ${schema}.quarantine q
+   where ${quarantineFits}
+), counted as materialized (
+  select count(*)::int as entries from matching
+), made as (
+  insert into ${schema}.decision (kind, decided_by, reason, filter, matched, finished_at)
+  select $13::text, $14::text, $15::text, $16::text, c.entries, case when c.entries = 0 then clock_timestamp() end
+    from counted c
+   where c.entries = $17::int
+  returning id
+), batches as (
+  insert into ${schema}.decision_batch (decision_id, batch, entry_ids)
+  select made.id, m.batch, array_agg(m.id order by m.id) from matching m, made group by made.id, m.batch
+)
+select (select entries from counted) as matched, (select id::text from made) as id`;
+
+const decisionColumns = `
+       d.id::text as id, d.kind, d.decided_at, d.decided_by, d.reason, coalesce(d.filter, '{}') as filter, d.matched,
+       d.decided, d.skipped, d.finished_at`;
+
+/** By primary key. */
+const findDecisionSql = (schema: string): string => `
+select ${decisionColumns} from ${schema}.decision d where d.id = $1::text::bigint`;
+
+/** By decision_unfinished. */
+const unfinishedDecisionsSql = (schema: string): string => `
+select ${decisionColumns} from ${schema}.decision d where d.finished_at is null order by d.id`;
+
+/** By primary key, backwards. */
+const listDecisionsSql = (schema: string): string => `
+select ${decisionColumns} from ${schema}.decision d order by d.id desc limit $1::int`;
+
+/** The next batch of a decision, by primary key; a second process waits for it and then takes the one after. */
+const nextBatchSql = (schema: string): string => `
+select b.batch, b.entry_ids::text as entry_ids
+  from ${schema}.decision_batch b
+ where b.decision_id = $1::text::bigint
+ order by b.batch
+ limit 1
+   for update`;
+
+/** By primary key. Behind the transaction that decided on them. */
+const finishBatchSql = (schema: string): string => `
+with gone as (
+  delete from ${schema}.decision_batch where decision_id = $1::text::bigint and batch = $2::int
+)
+update ${schema}.decision d
+   set decided = decided + $3::int, skipped = skipped + $4::int,
+       finished_at = case when not exists (select from ${schema}.decision_batch b
+                                            where b.decision_id = d.id and b.batch <> $2::int)
+                          then clock_timestamp() end
+ where d.id = $1::text::bigint`;
+
+/** A decision of which no batch is left: the process that took the last one died before it could say so, or never was one. */
+const finishDecisionSql = (schema: string): string => `
+update ${schema}.decision set finished_at = clock_timestamp()
+ where id = $1::text::bigint and finished_at is null
+   and not exists (select from ${schema}.decision_batch b where b.decision_id = $1::text::bigint)`;
+
+/**
+ * Locks entries, always in the order of their ids, and returns those still open. Whoever else decides on one of them
+ * waits here, and then sees that it is decided. By primary key.
+ */
+const lockEntriesSql = (schema: string): string => `
+select q.id::text as id
+  from ${schema}.quarantine q
+ where q.id = any ($1::text::bigint[]) and q.status = 'open'
+ order by q.id
+   for update`;
+
+/**
+ * Locks the identities of entries, by primary key: nobody applies, retries or repairs one of them until this
+ * transaction ends, and the statements behind it see what was committed before.
+ */
+const lockIdentitiesSql = (schema: string): string => `
+select from ${schema}.message m
+ where m.digest in (select q.digest from ${schema}.quarantine q where q.id = any ($1::text::bigint[]))
+ order by m.digest
+   for update`;
+
+/**
+ * Gives locked entries back to pending at their places, and marks those that went there. At most one body of an
+ * identity goes; if several are open, the one that is no conflict, else the older one. The ledger then has the body
+ * that goes, so that its redelivery is known. By primary keys, pending by its own.
+ */
+const retryEntriesSql = (schema: string): string => `
+with fit as materialized (
+  select distinct on (q.digest) q.id
+    from ${schema}.quarantine q
+    join ${schema}.message m on m.digest = q.digest and m.processed_at is null
+   where q.id = any ($1::text::bigint[]) and q.status = 'open'
+     and not exists (select from ${schema}.pending p where p.digest = q.digest)
+   order by q.digest, (q.code = 'payload-conflict'), q.id
+), moved as materialized (
+  select ${schema}.requeue((select array_agg(fit.id) from fit)) as id
+), known as (
+  update ${schema}.message m
+     set fingerprint = q.fingerprint, fingerprint_mode = q.fingerprint_mode
+    from ${schema}.quarantine q
+   where q.id in (select moved.id from moved) and m.digest = q.digest
+     and (m.fingerprint <> q.fingerprint or m.fingerprint_mode <> q.fingerprint_mode)
+)
+update ${schema}.quarantine q
+   set status = 'retried', decision_id = $2::text::bigint, decided_at = clock_timestamp()
+  from moved
+ where q.id = moved.id
+returning q.id::text as id`;
+
+/** By primary key. */
+const discardEntriesSql = (schema: string): string => `
+update ${schema}.quarantine q
+   set status = 'discarded', decision_id = $2::text::bigint, decided_at = clock_timestamp()
+ where q.id = any ($1::text::bigint[]) and q.status = 'open'
+returning q.id::text as id`;
+
+/** By primary keys. */
+const releaseKeysSql = (schema: string): string => `
+select ${schema}.release_keys($1::text::bigint[])`;
+
+/** Why one entry cannot be given back: by primary keys. */
+const whyNotSql = (schema: string): string => `
+select q.status, d.decided_by, d.kind, q.decided_at, q.digest is not null as named, q.message_id, q.code,
+       m.processed_at, m.digest is not null as kept,
+       exists (select from ${schema}.pending p where p.digest = coalesce($2::text::uuid, q.digest)) as pending
+  from ${schema}.quarantine q
+  left join ${schema}.decision d on d.id = q.decision_id
+  left join ${schema}.message m on m.digest = coalesce($2::text::uuid, q.digest)
+ where q.id = $1::text::bigint`;
+
+/**
+ * Locks the identity that a repair is to be handled under, by primary key, and tells whether it may be: it is new, or
+ * it is the entry's own and nothing is applied.
+ */
+const lockIdentitySql = (schema: string): string => `
+select m.processed_at is not null as processed
+  from ${schema}.message m
+ where m.digest = $1::text::uuid
+   for update`;
+
+/** Gives another body back in place of a locked entry's own, at the entry's place. */
+const insertRepairedSql = (schema: string): string => `
+insert into ${schema}.pending
+  (digest, position, lane, consumer, tenant, producer, message_id, message_key, message_type, message_time, headers,
+   payload, payload_key_id, fingerprint, fingerprint_mode, last_code, last_error)
+select $2::text::uuid, q.position, ${schema}.lane_of($6::text, $2::text::uuid), q.consumer, $3::text, $4::text, $5::text,
+       $6::text, $7::text, q.message_time, $8::text, $9::bytea, $10::text, decode($11::text, 'hex'), $12::text, q.code,
+       q.error
+  from ${schema}.quarantine q
+ where q.id = $1::text::bigint
+on conflict (digest) do nothing
+returning 1`;
+
+/** Beside the entry's own body. */
+const insertRepairSql = (schema: string): string => `
+insert into ${schema}.repair (entry_id, digest, tenant, producer, message_id, payload, payload_key_id, fingerprint)
+values ($1::text::bigint, $2::text::uuid, $3::text, $4::text, $5::text, $6::bytea, $7::text, decode($8::text, 'hex'))`;
+
+/** By primary key. */
+const markRepairedSql = (schema: string): string => `
+update ${schema}.quarantine
+   set status = 'repaired', decision_id = $2::text::bigint, decided_at = clock_timestamp()
+ where id = $1::text::bigint`;
+
+/** At most 1,000 entries with their repairs, by quarantine_decided_at. */
+const purgeQuarantineSql = (schema: string): string => `
+with old as (
+  select q.id from ${schema}.quarantine q
+   where q.status <> 'open' and q.decided_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
+     and ($2::text is null or q.consumer = $2::text)
+   order by q.decided_at
+   limit 1000
+     for update skip locked
+), repairs as (
+  delete from ${schema}.repair r using old where r.entry_id = old.id
+)
+delete from ${schema}.quarantine q using old where q.id = old.id`;
+
+/** By quarantine_decided_at. */
+const countPurgeableSql = (schema: string): string => `
+select count(*)::int as entries
+  from ${schema}.quarantine q
+ where q.status <> 'open' and q.decided_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
+   and ($2::text is null or q.consumer = $2::text)`;
+
+/**
+ * An entry of an export. Not if it was imported before (quarantine_import), if an open entry has this body
+ * (quarantine_open), or if its identity is applied with this very body.
+ */
+const importEntrySql = (schema: string): string => `
+insert into ${schema}.quarantine
+  (consumer, digest, tenant, producer, message_id, raw_identity, message_key, message_type, message_time, headers,
+   payload, payload_key_id, fingerprint, fingerprint_mode, code, error, error_group, error_shape, payload_bytes,
+   attempts, deliveries, first_failed_at, last_failed_at, handler_version, import_key)
+select $1::text, $2::text::uuid, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text,
+       $11::bytea, $12::text, decode($13::text, 'hex'), $14::text, $15::text, $16::text, $17::text, $18::text, $19::int,
+       $20::int, $21::int, $22::text::timestamptz, $23::text::timestamptz, $24::text, $25::text
+on conflict do nothing
+returning id::text as id`;
+
+/** By primary key: whether an identity is applied, and with which body. */
+const findIdentitySql = (schema: string): string => `
+select m.processed_at is not null as processed, encode(m.fingerprint, 'hex') as fingerprint, m.fingerprint_mode
+  from ${schema}.message m
+ where m.digest = $1::text::uuid`;
+
+/** The statements that decide on quarantine. */
+export const quarantineDecideSql = (schema: string) => ({
+  insertDecision: insertDecisionSql(schema),
+  recordDecision: recordDecisionSql(schema),
+  findDecision: findDecisionSql(schema),
+  unfinishedDecisions: unfinishedDecisionsSql(schema),
+  listDecisions: listDecisionsSql(schema),
+  nextBatch: nextBatchSql(schema),
+  finishBatch: finishBatchSql(schema),
+  finishDecision: finishDecisionSql(schema),
+  lockEntries: lockEntriesSql(schema),
+  lockIdentities: lockIdentitiesSql(schema),
+  retryEntries: retryEntriesSql(schema),
+  discardEntries: discardEntriesSql(schema),
+  releaseKeys: releaseKeysSql(schema),
+  whyNot: whyNotSql(schema),
+  lockIdentity: lockIdentitySql(schema),
+  insertRepaired: insertRepairedSql(schema),
+  insertRepair: insertRepairSql(schema),
+  markRepaired: markRepairedSql(schema),
+  purgeQuarantine: purgeQuarantineSql(schema),
+  countPurgeable: countPurgeableSql(schema),
+  importEntry: importEntrySql(schema),
+  findIdentity: findIdentitySql(schema),
+});
