@@ -1,0 +1,15 @@
+import { formats } from "../../../src/index.ts";
+import type { Source } from "../../../src/sources/source.ts";
+import type { Subject } from "../subject.ts";
+import { makeSqsSource, openQueue, type SqsConfig } from "./sqs-place.ts";
+
+/** A FIFO queue: a group's messages in their order, with any number of consumers. */
+export const subject: Subject = {
+  name: "sqs (FIFO)",
+  module: import.meta.filename,
+  order: "always",
+  open: (t, needs, suite) => openQueue(t, needs, suite, true),
+};
+
+export const makeSource = (config: SqsConfig): Source =>
+  makeSqsSource(config, formats.sqs({ idPath: "/id" }));
