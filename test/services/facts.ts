@@ -19,6 +19,8 @@ export interface KafkaFacts {
 export interface RabbitmqFacts extends Address {
   /** With user and password, as every client takes it. */
   readonly url: string;
+  /** Where the management plugin answers, for the same user; of brokers that are started here. */
+  readonly management?: string;
 }
 
 export interface NatsFacts extends Address {

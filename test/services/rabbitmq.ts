@@ -21,7 +21,7 @@ const direct = (): string => {
 
 const packaged: Way<RabbitmqFacts> = {
   name: "rabbitmq-server",
-  ports: ["amqp", "erlang", "epmd"],
+  ports: ["amqp", "erlang", "epmd", "management"],
   async open(help) {
     return program() === undefined ? installDebian("rabbitmq-server", help) : undefined;
   },
@@ -31,7 +31,7 @@ const packaged: Way<RabbitmqFacts> = {
     // An epmd of its own: the one that Erlang would start by itself is a daemon that stays behind.
     const epmd = { ERL_EPMD_PORT: String(ports["epmd"]), ERL_EPMD_ADDRESS: host };
     return {
-      facts: factsOf(port),
+      facts: { ...factsOf(port), management: `http://${host}:${ports["management"]}` },
       commands: [
         {
           name: "epmd",
@@ -62,10 +62,13 @@ const packaged: Way<RabbitmqFacts> = {
       ],
       async setUp() {
         for (const name of ["data", "logs"]) mkdirSync(at(name));
-        writeFileSync(at("enabled_plugins"), "[].\n");
+        writeFileSync(at("enabled_plugins"), "[rabbitmq_management].\n");
         // Free disk is not what these tests are about, and a broker that finds too little blocks its publishers.
         const settings = ["log.console = true", "log.file = false", "disk_free_limit.absolute = 50MB"];
+        settings.push(`management.tcp.ip = ${host}`, `management.tcp.port = ${ports["management"]}`);
         writeFileSync(at("rabbitmq.conf"), [...settings, ""].join("\n"));
+        // How late the counts of quorum queues may be, in milliseconds.
+        writeFileSync(at("advanced.config"), "[{rabbit, [{quorum_tick_interval, 100}]}].\n");
       },
       check: () => speaksAmqp(factsOf(port).url),
       startTimeoutMs: 90_000,

@@ -76,5 +76,9 @@ export function natsSettings(options: NatsOptions): NatsSettings {
   };
 }
 
-const namesHeader = (key: object): boolean =>
-  "header" in key && typeof key.header === "string" && key.header !== "";
+const namesHeader = (key: unknown): boolean =>
+  typeof key === "object" &&
+  key !== null &&
+  "header" in key &&
+  typeof key.header === "string" &&
+  key.header !== "";

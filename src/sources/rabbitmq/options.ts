@@ -114,8 +114,12 @@ export function rabbitmqSettings(options: RabbitmqOptions): RabbitmqSettings {
 const milliseconds = (field: string, value: number | undefined, fallback: number): number =>
   wholeNumber(field, value, fallback, 1, 86_400_000);
 
-const namesHeader = (key: object): boolean =>
-  "header" in key && typeof key.header === "string" && key.header !== "";
+const namesHeader = (key: unknown): boolean =>
+  typeof key === "object" &&
+  key !== null &&
+  "header" in key &&
+  typeof key.header === "string" &&
+  key.header !== "";
 
 /** A password in a URL ends up in logs sooner or later. */
 function checkUrl(text: unknown): void {
