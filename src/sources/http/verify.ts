@@ -22,6 +22,21 @@ export type VerifyOption = SchemeOptions | ((request: SignedRequest) => boolean 
 
 export type Verify = (request: SignedRequest) => boolean | Promise<boolean>;
 
+/**
+ * Makes a `verify` of a vendor's own check that throws for what is not genuine: whatever it throws means no. Give it only
+ * the check: an error of your own in it, such as a missing secret, means no as well.
+ */
+export const verifiedBy =
+  (check: (request: SignedRequest) => unknown): ((request: SignedRequest) => Promise<boolean>) =>
+  async (request) => {
+    try {
+      await check(request);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
 /** Makes the verifier. Throws `invalid-option`, never naming a secret. `now`: milliseconds since 1970. */
 export function createVerify(option: VerifyOption | undefined, now: () => number): Verify | undefined {
   if (option === undefined || option === false) return undefined;

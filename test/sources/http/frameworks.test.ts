@@ -5,7 +5,12 @@ import test from "node:test";
 import express from "express";
 import fastify from "fastify";
 import { Hono } from "hono";
-import { httpReceiver, toNodeListener, type HttpReceiver } from "../../../src/sources/http/http.ts";
+import {
+  httpReceiver,
+  toFastifyPlugin,
+  toNodeListener,
+  type HttpReceiver,
+} from "../../../src/sources/http/http.ts";
 import { sampleJson } from "../../message/samples.ts";
 import { testInbox, type TestInbox } from "../../inbox/support.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
@@ -43,28 +48,25 @@ test("Express: one line, and a JSON parser before it is named as what is wrong",
   assert.deepEqual(Object.values(await effects()), [1]);
 });
 
-test("Fastify: its parsers are left out for the route, and the reply is handed over", async (t) => {
+test("Fastify: a plugin leaves its parsers out for the prefix, and nowhere else", async (t) => {
   const { receiver, effects } = await shop(t);
   const app = fastify();
   onTestEnd(t, () => app.close());
-  await app.register(async (hooks) => {
-    hooks.removeAllContentTypeParsers();
-    hooks.addContentTypeParser("*", (_request, _payload, done) => done(null));
-    hooks.post("/hooks", (request, reply) => {
-      reply.hijack();
-      toNodeListener(receiver)(request.raw, reply.raw);
-    });
-  });
+  app.register(toFastifyPlugin(receiver), { prefix: "/hooks" });
+  app.post("/orders", (request) => ({ parsed: request.body }));
   await app.listen({ port: 0, host: "127.0.0.1" });
   const { port } = app.server.address() as AddressInfo;
-  for (let i = 0; i < 2; i++) {
-    const answer = await send(port, {
-      headers: { ...headers, "content-type": "application/json" },
-      body,
-      path: "/hooks",
-    });
-    assert.equal(answer.status, 204);
-  }
+  const json = { ...headers, "content-type": "application/json" };
+  for (let i = 0; i < 2; i++)
+    assert.equal((await send(port, { headers: json, body, path: "/hooks" })).status, 204);
+  assert.equal((await send(port, { headers: json, body: `${body} `, path: "/hooks" })).status, 401);
+  assert.equal((await send(port, { method: "GET", path: "/hooks" })).status, 405);
+  const other = await send(port, {
+    headers: { "content-type": "application/json" },
+    body: "[1]",
+    path: "/orders",
+  });
+  assert.deepEqual(JSON.parse(other.body.toString()), { parsed: [1] });
   assert.deepEqual(Object.values(await effects()), [1]);
 });
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { Webhook } from "standardwebhooks";
 import { createHmac } from "node:crypto";
 import { PermanentError, retryIn, sql } from "../../../src/index.ts";
-import { httpReceiver } from "../../../src/sources/http/http.ts";
+import { httpReceiver, verifiedBy } from "../../../src/sources/http/http.ts";
 import { sampleJson } from "../../message/samples.ts";
 import { testInbox } from "../../inbox/support.ts";
 import { httpCase, problemIn, record, stripeSignature } from "./support.ts";
@@ -224,4 +225,29 @@ test("options that would be unsafe or wrong are refused when the receiver is mad
       return error.code === "invalid-option";
     });
   }
+});
+
+test("a vendor's own check, which throws, is the verification: what it lets in is taken, nothing else is claimed", async (t) => {
+  const secret = `whsec_${Buffer.from("a secret of at least 24 bytes").toString("base64")}`;
+  const webhook = new Webhook(secret);
+  const { send, effects, pool } = await httpCase(t, {
+    identity: "standard-webhooks",
+    verify: verifiedBy(({ headers, body }) =>
+      webhook.verify(Buffer.from(body).toString(), Object.fromEntries(headers)),
+    ),
+  });
+  const at = new Date();
+  const body = '{"a":1}';
+  const headers = {
+    "webhook-id": "w1",
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1_000)),
+    "webhook-signature": webhook.sign("w1", at, body),
+  };
+  for (const forged of [{ ...headers, "webhook-id": "w2" }, { "webhook-id": "w1" }]) {
+    assert.equal((await send({ headers: forged, body })).status, 401);
+  }
+  assert.equal((await send({ headers, body: '{"a":2}' })).status, 401);
+  assert.equal((await pool.query("select from message")).rowCount, 0);
+  for (let i = 0; i < 2; i++) assert.equal((await send({ headers, body })).status, 204);
+  assert.deepEqual(await effects(), { w1: 1 });
 });
