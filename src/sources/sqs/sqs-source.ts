@@ -213,11 +213,10 @@ export function createSqsSource(settings: SourceSettings, { now, random }: Sourc
   async function stopReceiving(): Promise<void> {
     if (running === undefined) return;
     const { receiver, settler } = running;
-    await receiver.stop();
     // Nobody has begun them, and no delivery of theirs is in the runner's hand.
     const waiting = groups.takeWaiting();
     for (const entry of waiting) held.remove(entry);
-    await settler.change(back(waiting));
+    await Promise.all([receiver.stop(), settler.change(back(waiting))]);
   }
 
   async function closeAll(): Promise<void> {

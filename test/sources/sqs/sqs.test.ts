@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { formats, type InboxError, type MessageHandler } from "../../../src/index.ts";
 import { isRejected, type Message } from "../../../src/message/message.ts";
+import { sourceSettings } from "../../../src/sources/sqs/options.ts";
+import { createSqsSource } from "../../../src/sources/sqs/sqs-source.ts";
 import { sqs } from "../../../src/sources/sqs/sqs.ts";
 import { gate, recordEffect, testInbox } from "../../inbox/support.ts";
 import { sampleJson } from "../../message/samples.ts";
@@ -282,6 +284,32 @@ test("nothing of an SDK error but its name is told: its message may hold the sig
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.doesNotMatch(hand.warnings.join("\n"), /SECRET/);
+});
+
+test("a queue that is gone is asked for a minute, as a new one may not be seen at once; then the source ends with an error", async (t) => {
+  const queue = await testQueue(t);
+  if (queue === undefined) return;
+  const client = faultyClient(queue.client);
+  let now = 0;
+  const settings = sourceSettings({ client, queueUrl: queue.queueUrl, identity });
+  const hand = await inHand(t, createSqsSource(settings, { now: () => now, random: () => 0 }));
+  let failures = 0;
+  let over = false;
+  void hand.ended.then(() => (over = true));
+  client.fault("ReceiveMessage", () => {
+    // A second passes with each failure.
+    now += 1_000;
+    failures++;
+    if (failures === 1) return serviceError("QueueDoesNotExist");
+    if (failures === 3) now += 60_000;
+    assert.ok(failures <= 3 || over, "it goes on no longer than a minute");
+    return serviceError("QueueDoesNotExist");
+  });
+  await queue.send([body("m")]);
+  const error = await hand.ended;
+  assert.equal((error as InboxError).code, "source-failed");
+  assert.match(error!.message, /The queue is gone\..*create the queue/);
+  assert.equal(failures, 3);
 });
 
 test("lag is what waits at the queue and what is in hand", async (t) => {
