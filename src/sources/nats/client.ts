@@ -6,7 +6,12 @@ export interface NatsJetStream {
 /** The part of a pull consumer that is used. */
 export interface NatsConsumer {
   info(cached?: boolean): Promise<NatsConsumerInfo>;
-  fetch(options: { max_messages: number; expires: number }): Promise<AsyncIterable<NatsMessage>>;
+  fetch(options: { max_messages: number; expires: number }): Promise<NatsPull>;
+}
+
+/** The messages of one pull, as they come. */
+export interface NatsPull extends AsyncIterable<NatsMessage> {
+  close(): Promise<unknown>;
 }
 
 export interface NatsConsumerInfo {

@@ -36,6 +36,7 @@ interface Unsettled {
 
 // The shortest that the client allows. A pull is left to end by itself, so that nothing it brought is forgotten.
 const pullMs = 1_000;
+const pullGraceMs = 1_500;
 const firstBatch = 16;
 // Of what the runner takes in hand: the rest is what it has in hand already.
 const pullShare = 4;
@@ -108,10 +109,16 @@ export function nats(options: NatsOptions): NatsSource {
   async function pull(from: NatsConsumer): Promise<void> {
     const messages = await from.fetch({ max_messages: batchSize(), expires: pullMs });
     let room: Promise<void> = Promise.resolve();
-    for await (const message of messages) {
-      // Never handed over: whoever pulls next may have it at once.
-      if (stopping.signal.aborted) message.nak();
-      else room = intake!.deliver(take(message));
+    // A pull whose connection was lost has no end: the server knows nothing of it any more.
+    const overdue = setTimeout(() => void messages.close().catch(() => undefined), pullMs + pullGraceMs);
+    try {
+      for await (const message of messages) {
+        // Never handed over: whoever pulls next may have it at once.
+        if (stopping.signal.aborted) message.nak();
+        else room = intake!.deliver(take(message));
+      }
+    } finally {
+      clearTimeout(overdue);
     }
     await room;
   }

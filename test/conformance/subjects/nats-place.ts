@@ -2,6 +2,7 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, nanos } from "@nats-io/transport-node";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
+import { isPublished } from "../../../src/sources/nats/nats.ts";
 import { ownService, service } from "../../services/service.ts";
 import { onTestEnd } from "../../support/cleanup.ts";
 import { faultProxy } from "../../support/fault-proxy.ts";
@@ -34,9 +35,17 @@ export async function openStream(t: TestContext, needs: Needs): Promise<Place | 
   async function publish({ id, key, body, publication }: Sent): Promise<void> {
     const given = headers();
     given.set("key", key);
-    given.set("publication", publication);
     if (id !== undefined) given.set("message-id", id);
-    await client.publish(`${stream}.new`, body, { headers: given });
+    for (;;) {
+      try {
+        const answer = await client.publish(`${stream}.new`, body, { headers: given, msgID: publication });
+        if (isPublished(answer)) return;
+      } catch (error) {
+        // Unanswered, as around a restart: the same publication is stored once, however often it is sent.
+        if (!needs.restart) throw error;
+        await sleep(100);
+      }
+    }
   }
 
   async function unsettled(): Promise<number> {

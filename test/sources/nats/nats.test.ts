@@ -135,6 +135,14 @@ test("a consumer that is deleted and stays away ends the source with an error th
   assert.match(String((await driven.ended)?.message), /consumer is gone/);
 });
 
+test("a connection that was closed for good ends the source with an error that says so", async (t) => {
+  const at = await testStream(t);
+  if (at === undefined) return;
+  const driven = await drive(t, at);
+  await at.connection.close();
+  assert.match(String((await driven.ended)?.message), /connection was closed/);
+});
+
 test("goes on when the server was restarted", async (t) => {
   const own = await ownService(t, "nats");
   if (own === undefined) return;
