@@ -37,7 +37,7 @@ interface Unsettled {
 // The shortest that the client allows. A pull is left to end by itself, so that nothing it brought is forgotten.
 const pullMs = 1_000;
 const pullGraceMs = 1_500;
-const firstBatch = 16;
+const firstBatch = 64;
 // Of what the runner takes in hand: the rest is what it has in hand already.
 const pullShare = 4;
 const longestPauseMs = 10_000;
