@@ -71,6 +71,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
       const consuming = channel.consume(queue, parts.size(), priority);
       const consumerTag = await within(consuming, answerTimeoutMs, "subscribing");
       if (!link.alive) throw new InboxError("source-failed", "The channel was lost while subscribing.");
+      if (stopping.signal.aborted) throw new InboxError("interrupted", "Stopped while subscribing.");
       open = { link, channel, since, consumerTag };
     } catch (error) {
       link.lose();
@@ -112,6 +113,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
         await subscribe();
         return;
       } catch (error) {
+        if (stopping.signal.aborted) return;
         missingSince = saysNotFound(error) ? (missingSince ?? now()) : undefined;
         if (missingSince !== undefined && now() - missingSince >= settings.missingQueueTimeoutMs) {
           const text = `The queue is gone and did not come back within ${settings.missingQueueTimeoutMs} ms: ${errorText(error)}`;
@@ -140,7 +142,8 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
   }
 
   async function cancel(): Promise<void> {
-    await work;
+    // One that is still coming back, from a broker that does not answer, gives up by itself.
+    await within(work, Math.min(answerTimeoutMs, 5_000), "stopping").catch(() => undefined);
     const at = open;
     if (at === undefined) return;
     try {
