@@ -104,7 +104,7 @@ function handlers(
   };
 }
 
-/** Waits at each of the plan's pauses until the test says to go on. */
+/** Waits at each of the plan's pauses, in their order, until the test says to go on. */
 function pauses(plan: Plan, tell: (told: Told) => void, handled: () => number): (at: Pause) => Promise<void> {
   const left = [...(plan.pauses ?? [])];
   const waiting = new Map<Pause, () => void>();
@@ -113,9 +113,9 @@ function pauses(plan: Plan, tell: (told: Told) => void, handled: () => number): 
     waiting.delete(go);
   });
   return async (at) => {
-    const index = left.findIndex((one) => one.at === at && handled() >= one.after);
-    if (index === -1 || waiting.has(at)) return;
-    left.splice(index, 1);
+    const [next] = left;
+    if (next?.at !== at || handled() < next.after || waiting.has(at)) return;
+    left.shift();
     await new Promise<void>((resolve) => {
       waiting.set(at, resolve);
       tell({ paused: at });

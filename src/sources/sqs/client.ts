@@ -38,8 +38,8 @@ export interface SqsApi {
   ): Promise<readonly (EntryFailure | undefined)[]>;
 }
 
-/** How long one call may take, the SDK's own retries included. Its default is for ever. */
-const callTimeoutMs = 15_000;
+/** How long one call may take beside its waiting, the SDK's own retries included. Its default is for ever. */
+const callTimeoutMs = 5_000;
 export const waitSeconds = 20;
 
 /** The calls for one queue. Throws `missing-package` where the SDK is not installed. */
@@ -61,7 +61,9 @@ export async function connectSqs(client: SqsClient, queueUrl: string): Promise<S
     if (stop?.aborted === true) abort.abort();
     stop?.addEventListener("abort", onStop, { once: true });
     try {
-      return (await client.send(command as never, { abortSignal: abort.signal })) as Output;
+      const answer = client.send(command as never, { abortSignal: abort.signal });
+      // A connection that breaks in the middle of an answer may leave the SDK waiting for the rest, deaf to its signal.
+      return (await Promise.race([answer, aborted(abort.signal)])) as Output;
     } finally {
       clearTimeout(timer);
       stop?.removeEventListener("abort", onStop);
@@ -109,6 +111,13 @@ export async function connectSqs(client: SqsClient, queueUrl: string): Promise<S
     },
   };
 }
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const onAbort = (): void => reject(new DOMException("The call took too long.", "AbortError"));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
 
 interface BatchAnswer {
   readonly Successful?: readonly { readonly Id?: string }[];

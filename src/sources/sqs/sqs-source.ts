@@ -72,13 +72,12 @@ export function createSqsSource(settings: SourceSettings, { now, random }: Sourc
     receiver.fill();
   }
 
-  // FIFO: the id of a receive whose answer was lost. It brings back its messages, whose groups would stand still else.
-  let lostAttempt: string | undefined;
+  // FIFO: ids of receives whose answers were lost. They bring back their messages, whose groups would stand still else.
+  const lostAttempts: string[] = [];
 
   async function receive(count: number, signal: AbortSignal): Promise<readonly RawMessage[]> {
     const { api, facts } = running!;
-    const attemptId = fifo ? (lostAttempt ?? randomUUID()) : undefined;
-    lostAttempt = undefined;
+    const attemptId = fifo ? (lostAttempts.shift() ?? randomUUID()) : undefined;
     try {
       return await api.receive({
         count,
@@ -88,7 +87,7 @@ export function createSqsSource(settings: SourceSettings, { now, random }: Sourc
         signal,
       });
     } catch (error) {
-      if (isNetwork(errorName(error))) lostAttempt = attemptId;
+      if (attemptId !== undefined && isNetwork(errorName(error))) lostAttempts.push(attemptId);
       throw error;
     }
   }

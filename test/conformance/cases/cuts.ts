@@ -37,18 +37,17 @@ export const cutInAck: Case = {
   title: "goes on, and applies every message once, when its connection breaks around an acknowledgement",
   needs: { line: true },
   async play(stage) {
-    await stage.publish(drafts("m", 60, keys));
+    // Each pause waits for a message that is published for it: all before it may be settled at once.
     const pauses = [
       { at: "before settle", after: 1 },
-      { at: "in settle", after: 20 },
-      { at: "before settle", after: 40 },
+      { at: "in settle", after: 21 },
+      { at: "before settle", after: 41 },
     ] as const;
     const consumer = await stage.start({ pauses, inbox: { maxBatch: 5 } });
-    await cutAt(
-      stage,
-      consumer,
-      pauses.map(({ at }) => at),
-    );
+    for (const [i, { at }] of pauses.entries()) {
+      await stage.publish(drafts(`m${i}-`, 20, keys));
+      await cutAt(stage, consumer, [at]);
+    }
     const { cutBeforeAck, cutAfterAck } = stage.place.line!;
     for (const [i, cut] of [cutBeforeAck, cutAfterAck].entries()) {
       cut?.();

@@ -8,6 +8,8 @@ export const subject: Subject = {
   name: "sqs (FIFO)",
   module: import.meta.filename,
   order: "always",
+  // ElasticMQ goes on with the long polls of connections that are gone, up to 20 s: each may take a group away for its visibility timeout.
+  patienceMs: 70_000,
   open: (t, needs, suite) => openQueue(t, needs, suite, true),
 };
 
