@@ -140,7 +140,7 @@ test("validates with the consumer's schema first, and runs an entry of the quara
   await world.inbox.process(message("m2", { key: "k" }), () => quarantine("broken"));
   await world.inbox.process({ producer: "payments", id: "", payload: "x" }, recordEffect);
   const { rows } = await world.pool.query<{ id: string }>("select id::text from quarantine order by id");
-  const [entry, nameless] = await Promise.all(rows.map(({ id }) => world.store.showQuarantine(id)));
+  const [entry, nameless] = await Promise.all(rows.map(({ id }) => world.store.quarantined.show(id)));
   const run = await world.inbox.dryRun(
     entry!,
     (own) => sql`insert into effect (message_id) values (${own.id + own.key!})`,

@@ -78,7 +78,7 @@ test("counts the same conflicting body on one entry, and keeps a third body besi
   for (const payload of ["second", "second", "third"]) {
     assert.equal((await inbox.process(message("m1", { payload }), recordEffect)).outcome, "conflict");
   }
-  const rows = await store.listQuarantine({});
+  const rows = await store.quarantined.list({});
   assert.deepEqual(rows.map((row) => row.deliveries).sort(), [1, 2]);
 });
 
