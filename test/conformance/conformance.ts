@@ -25,7 +25,11 @@ export function conformance(subject: Subject): void {
         const title = variant === undefined ? one.title : `${one.title} (${variant})`;
         test(
           title,
-          { timeout: caseTimeoutMs, ...(lacks === undefined ? {} : { skip: lacks }) },
+          {
+            timeout: caseTimeoutMs,
+            ...(lacks === undefined ? {} : { skip: lacks }),
+            ...(one.open === undefined ? {} : { todo: one.open }),
+          },
           async (t) => {
             const name = [one.name, variant, randomBytes(4).toString("hex")]
               .filter((part) => part !== undefined)

@@ -33,8 +33,6 @@ export interface Consumer {
   readonly failure: Promise<never>;
 }
 
-const patienceMs = 40_000;
-
 const programs = new Map<string, Promise<string>>();
 
 /** The consumer program with the subject's source in it. */
@@ -53,8 +51,13 @@ function programOf(module: string): Promise<string> {
   return made;
 }
 
-/** Starts a consumer; it ends with the test. */
-export async function startConsumer(t: Scope, module: string, plan: Plan): Promise<Consumer> {
+/** Starts a consumer; it ends with the test. What is waited for may take `patienceMs`. */
+export async function startConsumer(
+  t: Scope,
+  module: string,
+  plan: Plan,
+  patienceMs: number,
+): Promise<Consumer> {
   const program = await programOf(module);
   const child = fork(program, [JSON.stringify(plan)], {
     execArgv: [],
@@ -118,11 +121,12 @@ export async function startConsumer(t: Scope, module: string, plan: Plan): Promi
     });
   }
 
-  async function end(signal: NodeJS.Signals): Promise<[number | null, NodeJS.Signals | null]> {
-    if (signal === "SIGTERM") await until("it was ready", () => ready);
-    ending = true;
-    child.kill(signal);
-    return await closed;
+  /** How it ended; with SIGABRT if that took too long. */
+  async function ended(): Promise<[number | null, NodeJS.Signals | null]> {
+    const timer = setTimeout(() => child.kill("SIGABRT"), patienceMs);
+    const end = await closed;
+    clearTimeout(timer);
+    return end;
   }
 
   return {
@@ -140,17 +144,20 @@ export async function startConsumer(t: Scope, module: string, plan: Plan): Promi
       child.send({ go: at } satisfies Go);
     },
     async killed() {
-      const timer = setTimeout(() => child.kill("SIGABRT"), patienceMs);
-      const ended = await closed;
-      clearTimeout(timer);
-      if (ended[1] !== "SIGKILL") throw new Error(endOf(ended));
+      const end = await ended();
+      if (end[1] !== "SIGKILL") throw new Error(endOf(end));
     },
     async kill() {
-      await end("SIGKILL");
+      ending = true;
+      child.kill("SIGKILL");
+      await closed;
     },
     async stop() {
-      const ended = await end("SIGTERM");
-      if (ended[0] !== 0 || report === undefined) throw new Error(endOf(ended));
+      await until("it was ready", () => ready);
+      ending = true;
+      child.kill("SIGTERM");
+      const end = await ended();
+      if (end[0] !== 0 || report === undefined) throw new Error(endOf(end));
     },
     get gone() {
       return gone;

@@ -35,6 +35,9 @@ export interface Stage {
 }
 
 const lookEveryMs = 50;
+const usualPatienceMs = 30_000;
+/** How many of a list an error shows, and then their number. */
+const shown = 10;
 
 /** Opens a stage; `undefined` where the subject skipped the test. */
 export async function openStage(
@@ -57,6 +60,7 @@ export async function openStage(
   const sent = new Map<string, Sent>();
   const sequences = new Map<string, number>();
   const consumers: Consumer[] = [];
+  const patienceMs = subject.patienceMs ?? usualPatienceMs;
   let nameless = 0;
   let publications = 0;
   const publication = (): string => `${needs.name}-${++publications}`;
@@ -69,10 +73,9 @@ export async function openStage(
     pool,
     consumers,
     async start(plan = {}) {
-      const consumer = await startConsumer(t, subject.module, {
-        ...{ url, schema, config: place.config, name: `c${consumers.length + 1}`, form: "tx" },
-        ...plan,
-      });
+      const name = `c${consumers.length + 1}`;
+      const whole: Plan = { url, schema, config: place.config, name, form: "tx", ...plan };
+      const consumer = await startConsumer(t, subject.module, whole, patienceMs);
       consumers.push(consumer);
       return consumer;
     },
@@ -100,12 +103,18 @@ export async function openStage(
     publishAgain: (ids) => place.publish(ids.map((id) => ({ ...sent.get(id)!, publication: publication() }))),
     async settled() {
       const failures = consumers.map(({ failure }) => failure);
-      const deadline = performance.now() + (subject.patienceMs ?? 30_000);
+      const deadline = performance.now() + patienceMs;
       for (;;) {
         const seen = await Promise.race([look(), ...failures]);
         if (seen.settled) return;
-        if (performance.now() > deadline)
-          throw new Error(`Not settled: ${JSON.stringify(seen, undefined, 1)}`);
+        if (performance.now() > deadline) {
+          const short = JSON.stringify(seen, (_, value: unknown) =>
+            Array.isArray(value) && value.length > shown
+              ? [...(value as unknown[]).slice(0, shown), value.length]
+              : value,
+          );
+          throw new Error(`Not settled in ${patienceMs} ms: ${short}`, { cause: seen });
+        }
         await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
       }
     },

@@ -6,8 +6,16 @@ import type { Handed } from "./protocol.ts";
 
 const reconnectMs = 20;
 
+/** What a source can get wrong inside, for the suite to find. */
+export interface Flaws {
+  /** Settles what came by an earlier connection. */
+  readonly keepsTags?: boolean;
+  readonly settlesTwice?: boolean;
+  readonly neverReconnects?: boolean;
+}
+
 /** The reference broker as a source: what a right one does, in as few lines as it takes. */
-export function referenceSource({ port }: { readonly port: number }): Source {
+export function referenceSource({ port }: { readonly port: number }, flaws: Flaws = {}): Source {
   // A delivery is settled on the connection it came by or not at all: elsewhere its tag is unknown, or another's.
   const held = new Map<Delivery, number>();
   let connection: Connection | undefined;
@@ -26,10 +34,10 @@ export function referenceSource({ port }: { readonly port: number }): Source {
   }
 
   async function open(intake: Intake): Promise<void> {
-    const opened = await openConnection(Number(port), {
+    const opened = await openConnection(port, {
       deliveries: (list) => deliver(intake, list),
       lost: () => {
-        held.clear();
+        if (!flaws.keepsTags) held.clear();
         connection = undefined;
         void reopen(intake);
       },
@@ -40,7 +48,7 @@ export function referenceSource({ port }: { readonly port: number }): Source {
   }
 
   async function reopen(intake: Intake): Promise<void> {
-    while (!closed && !stopped) {
+    while (!closed && !stopped && !flaws.neverReconnects) {
       await sleep(reconnectMs, undefined, { ref: false });
       try {
         return await open(intake);
@@ -62,7 +70,9 @@ export function referenceSource({ port }: { readonly port: number }): Source {
           { tag, kind: settlement.kind, afterMs: settlement.kind === "retry" ? settlement.afterMs : 0 },
         ];
       });
-      if (settled.length > 0) await connection?.ask({ settle: settled });
+      if (settled.length === 0) return;
+      await connection?.ask({ settle: settled });
+      if (flaws.settlesTwice) await connection?.ask({ settle: settled });
     },
     async extend(deliveries) {
       const tags = deliveries.flatMap((delivery) => held.get(delivery) ?? []);
