@@ -1,0 +1,79 @@
+/** What of `@confluentinc/kafka-javascript` is used: its classic API, which is librdkafka's own. */
+export interface ConfluentModule {
+  readonly KafkaConsumer: new (config: never, topicConfig: never) => object;
+}
+
+export interface ConfluentPartition {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset?: number | null | undefined;
+}
+
+export interface ConfluentMessage {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly key?: unknown;
+  readonly value: Uint8Array | null;
+  readonly headers?: unknown;
+}
+
+export interface ConfluentError extends Error {
+  readonly code: number;
+  readonly isFatal?: boolean;
+}
+
+type Callback<Result = unknown> = (error: Error | null | undefined, result: Result) => void;
+
+export interface ConfluentConsumer {
+  on(event: string, listener: (event: never) => void): unknown;
+  connect(options: { readonly timeout: number }, done: Callback<ConfluentMetadata>): unknown;
+  disconnect(done: Callback): unknown;
+  subscribe(topics: readonly string[]): unknown;
+  consume(most: number, done: Callback<readonly ConfluentMessage[]>): void;
+  setDefaultConsumeTimeout(timeoutMs: number): void;
+  setDefaultIsTimeoutOnlyForFirstMessage(only: boolean): void;
+  committed(
+    partitions: readonly ConfluentPartition[],
+    timeoutMs: number,
+    done: Callback<readonly ConfluentPartition[]>,
+  ): unknown;
+  commitCb(partitions: readonly ConfluentPartition[], done: Callback): unknown;
+  assign(partitions: readonly ConfluentPartition[]): unknown;
+  unassign(): unknown;
+  incrementalAssign(partitions: readonly ConfluentPartition[]): unknown;
+  incrementalUnassign(partitions: readonly ConfluentPartition[]): unknown;
+  assignments(): readonly ConfluentPartition[];
+  assignmentLost(): boolean;
+  rebalanceProtocol(): string;
+  pause(partitions: readonly ConfluentPartition[]): unknown;
+  resume(partitions: readonly ConfluentPartition[]): unknown;
+  queryWatermarkOffsets(
+    topic: string,
+    partition: number,
+    timeoutMs: number,
+    done: Callback<{ readonly lowOffset: number; readonly highOffset: number }>,
+  ): unknown;
+}
+
+export interface ConfluentMetadata {
+  readonly topics: readonly { readonly name: string }[];
+}
+
+/** librdkafka's numbers for what is told apart. */
+export const confluentCodes = {
+  assignPartitions: -175,
+  revokePartitions: -174,
+  fatal: -150,
+  topicForbidden: 29,
+  groupForbidden: 30,
+} as const;
+
+/** A call with a callback, as a promise. */
+export const call = <Result>(start: (done: Callback<Result>) => unknown): Promise<Result> =>
+  new Promise((resolve, reject) => {
+    start((error, result) => {
+      if (error) reject(error);
+      else resolve(result);
+    });
+  });

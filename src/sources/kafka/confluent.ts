@@ -1,0 +1,233 @@
+import { InboxError } from "../../errors.ts";
+import { wholeNumber } from "../../whole-number.ts";
+import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession, TopicPartition } from "./client.ts";
+import { createConfluentRebalance } from "./confluent-rebalance.ts";
+import {
+  call,
+  confluentCodes,
+  type ConfluentConsumer,
+  type ConfluentError,
+  type ConfluentMessage,
+  type ConfluentModule,
+} from "./confluent-shapes.ts";
+
+/** librdkafka's configuration: `bootstrap.servers`, `security.protocol`, `partition.assignment.strategy`, … */
+export type ConfluentConfig = Readonly<Record<string, unknown>>;
+
+const defaultPollIntervalMs = 300_000;
+const requestTimeoutMs = 5_000;
+const connectTimeoutMs = 15_000;
+// How long one poll waits on a thread of Node's pool.
+const pollMs = 200;
+// A pause throws away what was fetched ahead, so short waits do without.
+const pauseAfterMs = 1_000;
+const mostAtOnce = 1_000;
+const owned = [
+  "group.id",
+  "enable.auto.commit",
+  "enable.auto.offset.store",
+  "enable.partition.eof",
+  "rebalance_cb",
+];
+
+/**
+ * `@confluentinc/kafka-javascript`, by its classic API. `config` is librdkafka's; what the source must decide itself
+ * (`group.id`, `enable.auto.commit`, `rebalance_cb`, …) is refused. Without `auto.offset.reset` a new group begins at the
+ * earliest record. Throws `invalid-option`.
+ */
+export function confluent(module: ConfluentModule, config: ConfluentConfig): KafkaClient {
+  if (typeof module?.KafkaConsumer !== "function") {
+    refuse("confluent(module, config): module must be what @confluentinc/kafka-javascript exports");
+  }
+  if (typeof config !== "object" || config === null)
+    refuse("confluent(module, config): config must be an object");
+  for (const name of owned)
+    if (name in config) refuse(`confluent: ${name} is set by the source; leave it out`);
+  const rebalanceTimeoutMs = wholeNumber(
+    "max.poll.interval.ms",
+    config["max.poll.interval.ms"] as number | undefined,
+    defaultPollIntervalMs,
+    1_000,
+    86_400_000,
+  );
+  return {
+    name: "confluent",
+    rebalanceTimeoutMs,
+    open: (request, events) => open(module, config, request, events),
+  };
+}
+
+async function open(
+  module: ConfluentModule,
+  config: ConfluentConfig,
+  request: ClientRequest,
+  events: ClientEvents,
+): Promise<KafkaSession> {
+  const { facts, topics, groupId } = request;
+  let holding = false;
+  let stopped = false;
+  let closing = false;
+  let ends: { topic: string; partition: number; offset: number }[] = [];
+
+  const rebalance = createConfluentRebalance(events, {
+    closing: () => closing,
+    // What is assigned while intake rests must rest too.
+    paused: () => holding || stopped,
+  });
+  const Consumer = module.KafkaConsumer as unknown as new (
+    config: object,
+    topic: object,
+  ) => ConfluentConsumer;
+  const consumer = new Consumer(
+    {
+      "queued.max.messages.kbytes": Math.max(
+        1_024,
+        Math.min(16_384, Math.ceil(facts.maxInHandBytes / 1_024)),
+      ),
+      "queued.min.messages": Math.max(1_000, Math.min(20_000, facts.maxInHand)),
+      "auto.offset.reset": "earliest",
+      ...config,
+      "group.id": groupId,
+      "enable.auto.commit": false,
+      "enable.auto.offset.store": false,
+      "enable.partition.eof": true,
+      rebalance_cb(error: ConfluentError, partitions: readonly TopicPartition[]) {
+        rebalance.on(consumer, error, partitions);
+      },
+    },
+    {},
+  );
+  const on = <Event>(name: string, listener: (event: Event) => void): void =>
+    void consumer.on(name, listener);
+  on<ConfluentError>("event.error", (error) => {
+    if (isEnd(error)) events.failed(error);
+    else events.warn(`The Kafka client says: ${error.message}`);
+  });
+  on<(typeof ends)[number]>("partition.eof", (end) => void ends.push(end));
+
+  async function connect(): Promise<void> {
+    const metadata = await call<{ topics: readonly { name: string }[] }>((done) =>
+      consumer.connect({ timeout: connectTimeoutMs }, done),
+    ).catch((cause: unknown) => {
+      throw new InboxError("source-failed", `No Kafka broker can be used: ${(cause as Error).message}`, {
+        cause,
+      });
+    });
+    const there = new Set(metadata.topics.map(({ name }) => name));
+    const missing = topics.filter((topic) => !there.has(topic));
+    if (missing.length === 0) return;
+    await call((done) => consumer.disconnect(done));
+    throw new InboxError("source-failed", `There is no topic ${missing.join(", ")}.`);
+  }
+
+  async function receive(): Promise<readonly ConfluentMessage[]> {
+    try {
+      return await call<readonly ConfluentMessage[]>((done) => consumer.consume(mostAtOnce, done));
+    } catch (error) {
+      if (isEnd(error as ConfluentError)) events.failed(error as Error);
+      else events.warn(`The Kafka client says: ${(error as Error).message}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      return [];
+    }
+  }
+
+  /** Hands over what one poll gave; resolves when there is room for more. */
+  function handOver(messages: readonly ConfluentMessage[]): Promise<void> {
+    const reached = ends;
+    ends = [];
+    if (stopped || (messages.length === 0 && reached.length === 0)) return Promise.resolve();
+    const room = events.records(
+      messages.map(({ topic, partition, offset, key, value, headers }) => ({
+        ...{ topic, partition, key, value, headers },
+        offset: BigInt(offset),
+      })),
+    );
+    for (const { topic, partition, offset } of reached)
+      events.readTo({ topic, partition, offset: BigInt(offset) });
+    return room;
+  }
+
+  /** Polling goes on while there is no room, or the group would think this member dead. */
+  async function poll(): Promise<void> {
+    while (!closing) {
+      let room: Promise<unknown> = handOver(await receive());
+      if (stopped || (await within(room, pauseAfterMs))) continue;
+      holding = true;
+      attempt(() => consumer.pause(consumer.assignments()));
+      for (let full = true; full && !closing;) {
+        room = Promise.all([room, handOver(await receive())]);
+        full = !(await within(room, 0));
+      }
+      holding = false;
+      if (!stopped && !closing) attempt(() => consumer.resume(rebalance.unpaused(consumer.assignments())));
+    }
+  }
+
+  function attempt(action: () => unknown): void {
+    try {
+      action();
+    } catch (error) {
+      events.warn(`The Kafka client says: ${(error as Error).message}`);
+    }
+  }
+
+  await connect();
+  consumer.setDefaultConsumeTimeout(pollMs);
+  consumer.setDefaultIsTimeoutOnlyForFirstMessage(true);
+  consumer.subscribe(topics);
+  const polling = poll();
+  polling.catch((error: unknown) => events.failed(error as Error));
+
+  return {
+    commit: (positions) =>
+      call((done) =>
+        consumer.commitCb(
+          positions.map(({ topic, partition, offset }) => ({ topic, partition, offset: Number(offset) })),
+          done,
+        ),
+      ).then(() => undefined),
+    pause(partition) {
+      rebalance.pausedOne(partition, true);
+      attempt(() => consumer.pause([partition]));
+    },
+    resume(partition) {
+      rebalance.pausedOne(partition, false);
+      if (!holding && !stopped) attempt(() => consumer.resume([partition]));
+    },
+    async watermarks({ topic, partition }) {
+      const { lowOffset, highOffset } = await call<{ lowOffset: number; highOffset: number }>((done) =>
+        consumer.queryWatermarkOffsets(topic, partition, requestTimeoutMs, done),
+      );
+      return { low: BigInt(lowOffset), high: BigInt(highOffset) };
+    },
+    async stop() {
+      stopped = true;
+      attempt(() => consumer.pause(consumer.assignments()));
+    },
+    async close() {
+      closing = true;
+      await polling.catch(() => undefined);
+      await call((done) => consumer.disconnect(done));
+    },
+  };
+}
+
+/** True if the promise is settled within the time. */
+async function within(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, timeoutMs, false)));
+  const inTime = await Promise.race([promise.then(() => true as const), late]);
+  clearTimeout(timer);
+  return inTime;
+}
+
+/** What librdkafka cannot mend by itself. */
+const isEnd = ({ code, isFatal }: ConfluentError): boolean =>
+  isFatal === true ||
+  code === confluentCodes.fatal ||
+  code === confluentCodes.topicForbidden ||
+  code === confluentCodes.groupForbidden;
+
+function refuse(text: string): never {
+  throw new InboxError("invalid-option", `${text}.`);
+}

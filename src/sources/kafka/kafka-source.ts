@@ -1,0 +1,280 @@
+import { InboxError } from "../../errors.ts";
+import { createItemReader } from "../read-items.ts";
+import type { Delivery, Intake, Source } from "../source.ts";
+import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
+import { nameOf, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
+import { createCommitter } from "./committer.ts";
+import { kafkaSettings, type KafkaOptions } from "./options.ts";
+import {
+  createHands,
+  createOwnedPartition,
+  drained,
+  type Hand,
+  type OwnedPartition,
+} from "./owned-partition.ts";
+import { createRetries } from "./retries.ts";
+
+/** How far the source has come in one partition. */
+export interface PartitionProgress {
+  readonly topic: string;
+  readonly partition: number;
+  /** Everything below is settled. */
+  readonly settledTo: bigint | undefined;
+  /** What the broker is known to have. */
+  readonly committed: bigint | undefined;
+  /** Records that were read and have a message that is not settled. */
+  readonly unsettled: number;
+  /** It is not read on: its first unsettled record lies too far behind. */
+  readonly paused: boolean;
+}
+
+export interface KafkaProgress {
+  readonly partitions: readonly PartitionProgress[];
+  /** Messages that wait in memory to be handed over again. */
+  readonly waiting: number;
+  /** Records that were no messages and needed no handling, by reason. */
+  readonly ignored: Readonly<Record<string, number>>;
+}
+
+export interface KafkaSource extends Source {
+  progress(): KafkaProgress;
+}
+
+// The last commit must not hold a shutdown up when the broker is away.
+const lastCommitMs = 5_000;
+
+/**
+ * Records of Kafka topics, as a member of a consumer group. Offsets are committed after their messages are settled, up to
+ * the first one that is not; a partition that is taken away finishes what is in hand first. Throws `invalid-option`;
+ * `start` rejects with `source-failed` if no broker answers or a topic is not there.
+ */
+export function kafka(options: KafkaOptions): KafkaSource {
+  const settings = kafkaSettings(options);
+  const { client, topics, groupId, tenant, maxAhead, revokeTimeoutMs } = settings;
+  const items = createItemReader(settings.format);
+  const owned = new Map<string, OwnedPartition>();
+  const hands = createHands();
+  const retries = createRetries((hand) => handOver(hand, true), wakeWaiting);
+  let intake: Intake;
+  let session: KafkaSession | undefined;
+  let watch: BrokerWatch | undefined;
+  const waitingForRoom: (() => void)[] = [];
+  let stopping: Promise<void> | undefined;
+  let closing: Promise<void> | undefined;
+  let stopped = false;
+
+  const committer = createCommitter({
+    intervalMs: settings.commitIntervalMs,
+    owned: () => owned.values(),
+    async send(positions) {
+      await session?.commit(positions);
+      watch?.alive();
+    },
+    refused: (error) => intake.warn(`The broker did not take a commit of offsets: ${textOf(error)}`),
+  });
+
+  function wakeWaiting(): void {
+    for (const resolve of waitingForRoom.splice(0)) resolve();
+  }
+
+  /** What waits for a retry is in no hand that the runner counts, so it is bounded here. */
+  const hasRoom = (): boolean =>
+    retries.count < intake.facts.maxInHand && retries.bytes < intake.facts.maxInHandBytes;
+
+  function handOver(hand: Hand, redelivered: boolean): void {
+    if (stopped || hand.partition.state !== "open") return;
+    void intake.deliver([hands.give(hand, redelivered)]);
+  }
+
+  function take(record: KafkaRecord, deliveries: Delivery[]): void {
+    const partition = current(record);
+    if (partition === undefined) return;
+    const { topic, offset, key, value, headers } = record;
+    const received = items.read({ body: value, headers, key, channel: topic, tenant });
+    const entry = partition.log.add(offset, received.length);
+    const redelivered = partition.suspects > 0;
+    if (redelivered) partition.suspects--;
+    for (const message of received)
+      deliveries.push(hands.give({ partition, entry, received: message }, redelivered));
+    if (received.length === 0) committer.touch();
+    pauseOrResume(partition);
+  }
+
+  /** The partition a record belongs to, if it may be handed over. */
+  function current(record: KafkaRecord): OwnedPartition | undefined {
+    const name = nameOf(record);
+    const partition = owned.get(name);
+    if (partition === undefined || partition.state !== "open") return undefined;
+    const next = partition.log.next();
+    if (next === undefined || record.offset >= next) return partition;
+    // The log is not the one that was read, or has lost its end: what is known of it holds no more.
+    intake.warn(
+      `${name} went back from offset ${next} to ${record.offset}: the topic was made anew, or its offsets were reset.`,
+    );
+    retire(partition);
+    const restarted = createOwnedPartition({ ...partition, start: record.offset }, 0);
+    owned.set(name, restarted);
+    return restarted;
+  }
+
+  function retire(partition: OwnedPartition): void {
+    partition.state = "gone";
+    retries.forget(partition);
+    if (owned.get(nameOf(partition)) === partition) owned.delete(nameOf(partition));
+  }
+
+  function pauseOrResume(partition: OwnedPartition): void {
+    const { tracked } = partition.log;
+    if (!partition.paused && tracked >= maxAhead) {
+      partition.paused = true;
+      session?.pause(partition);
+      intake.warn(
+        `${nameOf(partition)} is not read on: ${maxAhead} records wait behind one that is not settled.`,
+      );
+    } else if (partition.paused && tracked <= maxAhead / 2 && partition.state === "open" && !stopped) {
+      partition.paused = false;
+      session?.resume(partition);
+    }
+  }
+
+  const events: ClientEvents = {
+    async assigned(partitions) {
+      for (const assignment of partitions) {
+        const old = owned.get(nameOf(assignment));
+        if (old !== undefined) retire(old);
+        // Nobody tells how many records the last owner had in hand; no more than one process takes.
+        const suspects = assignment.start === undefined ? 0 : intake.facts.maxInHand;
+        owned.set(nameOf(assignment), createOwnedPartition(assignment, suspects));
+      }
+      return partitions;
+    },
+    async revoked(partitions) {
+      const closing = partitions.flatMap((partition) => owned.get(nameOf(partition)) ?? []);
+      const startedAt = performance.now();
+      for (const partition of closing) {
+        partition.state = "closing";
+        retries.forget(partition);
+      }
+      // A client without a callback for this may have little time: what is settled goes first.
+      const first = committer.flush(closing, revokeTimeoutMs);
+      await drained(closing, revokeTimeoutMs);
+      await first;
+      const leftMs = Math.max(1_000, revokeTimeoutMs - (performance.now() - startedAt));
+      await committer.flush(closing, leftMs);
+      for (const partition of closing) retire(partition);
+    },
+    lost(partitions) {
+      for (const partition of partitions) {
+        const gone = owned.get(nameOf(partition));
+        if (gone !== undefined) retire(gone);
+      }
+    },
+    async records(records) {
+      watch?.alive();
+      if (stopped) return;
+      const deliveries: Delivery[] = [];
+      for (const record of records) take(record, deliveries);
+      await intake.deliver(deliveries);
+      while (!hasRoom() && !stopped) await new Promise<void>((resolve) => waitingForRoom.push(resolve));
+    },
+    readTo(position) {
+      const partition = owned.get(nameOf(position));
+      if (partition === undefined || partition.state !== "open") return;
+      partition.log.readTo(position.offset);
+      committer.touch();
+    },
+    alive: () => watch?.alive(),
+    warn: (message) => intake.warn(message),
+    failed(error) {
+      if (!stopped) intake.end(error);
+    },
+  };
+
+  function settleOne(hand: Hand, settlement: Parameters<Source["settle"]>[0][number][1]): void {
+    const { partition, entry } = hand;
+    // Of an assignment that is over nothing is committed: the next owner reads it again.
+    if (partition.state === "gone") return;
+    if (settlement.kind === "ack") {
+      partition.log.settle(entry);
+      pauseOrResume(partition);
+      return committer.touch();
+    }
+    if (stopped || partition.state !== "open") return;
+    if (settlement.kind === "release") return handOver(hand, false);
+    retries.add(hand, settlement.afterMs);
+  }
+
+  async function stop(): Promise<void> {
+    stopped = true;
+    retries.stop();
+    wakeWaiting();
+    await session?.stop();
+  }
+
+  async function close(): Promise<void> {
+    await (stopping ??= stop());
+    watch?.stop();
+    await committer.flush([...owned.values()], lastCommitMs);
+    committer.stop();
+    await session?.close();
+    for (const partition of [...owned.values()]) retire(partition);
+  }
+
+  async function lag(): Promise<number | undefined> {
+    const members = [...owned.values()];
+    if (session === undefined || stopped) return undefined;
+    const at = session;
+    const each = await Promise.all(
+      members.map(async (partition) => {
+        const { low, high } = await at.watermarks(partition);
+        const settledTo = partition.log.settledTo() ?? low;
+        const waiting = high - (settledTo > low ? settledTo : low);
+        return waiting > 0n ? Number(waiting) : 0;
+      }),
+    );
+    watch?.alive();
+    return each.reduce((sum, waiting) => sum + waiting, 0);
+  }
+
+  return {
+    name: `kafka:${topics.join(",")}`,
+    async start(given) {
+      intake = given;
+      watch = createBrokerWatch({
+        timeoutMs: settings.brokerTimeoutMs,
+        ask: async () => void (await session?.watermarks({ topic: topics[0] as string, partition: 0 })),
+        warn: events.warn,
+        failed: events.failed,
+      });
+      try {
+        const facts = intake.facts;
+        session = await client.open({ topics, groupId, facts, revokeTimeoutMs }, events);
+      } catch (error) {
+        watch.stop();
+        if (error instanceof InboxError) throw error;
+        throw new InboxError("source-failed", `Kafka cannot be used: ${textOf(error)}`, { cause: error });
+      }
+      if (stopped) await session.stop();
+    },
+    async settle(settlements) {
+      for (const [delivery, settlement] of settlements) {
+        const hand = hands.take(delivery);
+        if (hand !== undefined) settleOne(hand, settlement);
+      }
+    },
+    stop: () => (stopping ??= stop()),
+    close: () => (closing ??= close()),
+    lag,
+    progress: () => ({
+      partitions: [...owned.values()].map(({ topic, partition, log, committed, paused }) => ({
+        ...{ topic, partition, committed, paused },
+        settledTo: log.settledTo(),
+        unsettled: log.unsettled,
+      })),
+      waiting: retries.count,
+      ignored: items.ignored(),
+    }),
+  };
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,10 @@
+export type { KafkaClient } from "./client.ts";
+export { confluent } from "./confluent.ts";
+export type { ConfluentConfig } from "./confluent.ts";
+export type { ConfluentModule } from "./confluent-shapes.ts";
+export { kafka } from "./kafka-source.ts";
+export type { KafkaProgress, KafkaSource, PartitionProgress } from "./kafka-source.ts";
+export type { KafkaOptions } from "./options.ts";
+export { kafkajs } from "./kafkajs.ts";
+export type { KafkajsOptions } from "./kafkajs.ts";
+export type { KafkajsKafka } from "./kafkajs-shapes.ts";

@@ -1,0 +1,76 @@
+import type { Received } from "../../message/message.ts";
+import type { Delivery } from "../source.ts";
+import type { Assignment, TopicPartition } from "./client.ts";
+import { createPartitionLog, type LogEntry, type PartitionLog } from "./partition-log.ts";
+
+/** One partition during one assignment. A later assignment of the same partition is another object. */
+export interface OwnedPartition extends TopicPartition {
+  readonly log: PartitionLog;
+  /** `closing`: it is being given back; what is in hand may still be settled. `gone`: settlements change nothing. */
+  state: "open" | "closing" | "gone";
+  /** What the broker is known to have as the group's offset. */
+  committed: bigint | undefined;
+  /** Deliveries that the runner has. */
+  inHand: number;
+  paused: boolean;
+  /** How many of the next records may have been in the hand of an owner that died. */
+  suspects: number;
+  /** Called when `inHand` becomes 0. */
+  onDrained: () => void;
+}
+
+/** One message of a record in the runner's hand, or waiting to be handed over again. */
+export interface Hand {
+  readonly partition: OwnedPartition;
+  readonly entry: LogEntry;
+  readonly received: Received;
+}
+
+/** What was handed over, delivery by delivery. */
+export interface Hands {
+  give(hand: Hand, redelivered: boolean): Delivery;
+  /** Takes a delivery back; `undefined` for one that is not in hand. */
+  take(delivery: Delivery): Hand | undefined;
+}
+
+export const createOwnedPartition = (assignment: Assignment, suspects: number): OwnedPartition => ({
+  topic: assignment.topic,
+  partition: assignment.partition,
+  log: createPartitionLog(assignment.start),
+  state: "open",
+  committed: assignment.start,
+  inHand: 0,
+  paused: false,
+  suspects,
+  onDrained: () => undefined,
+});
+
+export function createHands(): Hands {
+  const hands = new Map<Delivery, Hand>();
+  return {
+    give(hand, redelivered) {
+      const delivery: Delivery = { received: hand.received, redelivered };
+      hands.set(delivery, hand);
+      hand.partition.inHand++;
+      return delivery;
+    },
+    take(delivery) {
+      const hand = hands.get(delivery);
+      if (hand === undefined) return undefined;
+      hands.delete(delivery);
+      if (--hand.partition.inHand === 0) hand.partition.onDrained();
+      return hand;
+    },
+  };
+}
+
+/** Resolves when the runner has nothing of these partitions any more, or the time is over. */
+export async function drained(partitions: readonly OwnedPartition[], timeoutMs: number): Promise<void> {
+  const busy = partitions.filter((partition) => partition.inHand > 0);
+  if (busy.length === 0) return;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, timeoutMs)));
+  const all = busy.map((partition) => new Promise<void>((resolve) => (partition.onDrained = resolve)));
+  await Promise.race([Promise.all(all), late]);
+  clearTimeout(timer);
+}
