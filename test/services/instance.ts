@@ -27,7 +27,7 @@ export interface Instance<Facts> {
   kill(): Promise<void>;
   /** Kills it and removes the directory with all that is in it. */
   remove(): Promise<void>;
-  /** Sends SIGKILL and does not wait: for a process that is ending itself. */
+  /** Ends its processes and does not wait: for a process that is ending itself. */
   killNow(): void;
   log(): string;
 }
@@ -37,6 +37,8 @@ interface State {
   readonly way: string;
   readonly ports: Readonly<Record<string, number>>;
   readonly marks: readonly Mark[];
+  /** Ends by SIGTERM, not by SIGKILL. */
+  readonly gentle: boolean;
 }
 
 const stateFile = "instance.json";
@@ -81,7 +83,11 @@ export async function clearInstance(directory: string): Promise<void> {
   if (!existsSync(directory)) return;
   const real = realpathSync(directory);
   try {
-    const { marks } = JSON.parse(readFileSync(join(real, stateFile), "utf8")) as State;
+    const { marks, gentle } = JSON.parse(readFileSync(join(real, stateFile), "utf8")) as State;
+    if (gentle) {
+      for (const mark of marks) signalLeader(mark, "SIGTERM");
+      for (const mark of marks) await groupGone(mark, real, 20_000);
+    }
     for (const mark of marks) signalGroup(mark, real, "SIGKILL");
     for (const mark of marks) await groupGone(mark, real, 10_000);
   } catch {
@@ -98,7 +104,8 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
   const remember = (list: readonly Mark[]): void => {
     marks = list;
     const draft = join(directory, `${stateFile}.${process.pid}`);
-    writeFileSync(draft, JSON.stringify({ way: way.name, ports: place.ports, marks } satisfies State));
+    const state: State = { way: way.name, ports: place.ports, marks, gentle: plan.gentle === true };
+    writeFileSync(draft, JSON.stringify(state));
     renameSync(draft, join(directory, stateFile));
   };
   const allAlive = (): boolean => marks.length === plan.commands.length && marks.every(alive);
@@ -110,10 +117,13 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
       .join("\n");
   const lastWords = (): string => log().trim().split("\n").slice(-8).join("\n");
   const killNow = (): void => {
-    for (const mark of marks) signalGroup(mark, directory, "SIGKILL");
+    for (const mark of marks) {
+      if (plan.gentle === true) signalLeader(mark, "SIGTERM");
+      else signalGroup(mark, directory, "SIGKILL");
+    }
   };
   const kill = async (): Promise<void> => {
-    killNow();
+    for (const mark of marks) signalGroup(mark, directory, "SIGKILL");
     for (const mark of marks) {
       if (!(await groupGone(mark, directory, 20_000)))
         throw new Error(`${way.name}: process ${mark.pid} outlived SIGKILL.`);
@@ -123,7 +133,9 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
   };
 
   const instance: Instance<Facts> = {
-    facts: plan.facts,
+    get facts() {
+      return plan.facts;
+    },
     way: way.name,
     directory,
     get pids() {
@@ -133,6 +145,7 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
     async start() {
       if (allAlive()) return;
       await kill();
+      await plan.beforeStart?.();
       const deadline = performance.now() + (plan.startTimeoutMs ?? 60_000);
       for (const command of plan.commands) remember([...marks, await launch(command, directory)]);
       for (;;) {

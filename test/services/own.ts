@@ -33,6 +33,9 @@ export async function ownInstance<Facts>(
     const exit = atExit(instance.killNow);
     return {
       ...instance,
+      get facts() {
+        return instance.facts;
+      },
       get pids() {
         return instance.pids;
       },

@@ -5,7 +5,7 @@ import type { ServiceFacts, ServiceName } from "./facts.ts";
 import { kinds } from "./kinds.ts";
 import { ownInstance } from "./own.ts";
 import { sharedService, type Found } from "./shared.ts";
-import type { Help, Kind } from "./way.ts";
+import type { Help } from "./way.ts";
 
 export type * from "./facts.ts";
 
@@ -52,13 +52,10 @@ const help: Help = {
 const searches = new Map<ServiceName, Promise<Found<unknown>>>();
 
 function find<Name extends ServiceName>(name: Name): Promise<Found<ServiceFacts[Name]>> {
-  const known = searches.get(name) ?? sharedService<unknown>(name, kindOf(name)).use(help);
+  const known = searches.get(name) ?? sharedService<unknown>(name, kinds[name]).use(help);
   searches.set(name, known);
   return known as Promise<Found<ServiceFacts[Name]>>;
 }
-
-const kindOf = <Name extends ServiceName>(name: Name): Kind<ServiceFacts[Name]> =>
-  kinds[name] ?? { given: () => undefined, ways: [] };
 
 /** What can be started for one test alone. PostgreSQL has `ownServer` of `test/support/server.ts`. */
 export type OwnName = Exclude<ServiceName, "postgres" | "pgbouncer">;
@@ -68,7 +65,7 @@ export async function ownService<Name extends OwnName>(
   t: TestContext,
   name: Name,
 ): Promise<OwnService<ServiceFacts[Name]> | undefined> {
-  const made = await ownInstance<ServiceFacts[Name]>(name, kindOf(name), help);
+  const made = await ownInstance<ServiceFacts[Name]>(name, kinds[name], help);
   if (typeof made === "string") {
     requireOrSkip(t, false, made);
     return undefined;

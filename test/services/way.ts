@@ -36,12 +36,16 @@ export interface Plan<Facts> {
   readonly commands: readonly Command[];
   /** Writes what the first start needs. */
   setUp?(): Promise<void>;
+  /** Runs before every start. */
+  beforeStart?(): Promise<void>;
   /** Rejects, with the reason, while the service does not do its work yet; called again and again. */
   check(): Promise<void>;
   /** How long to wait for it, in milliseconds. Default 60,000. */
   readonly startTimeoutMs?: number;
   /** How long a graceful stop may take before SIGKILL, in milliseconds. Default 20,000. */
   readonly stopTimeoutMs?: number;
+  /** Its processes have work to do when they end: SIGTERM, and SIGKILL only for those that do not follow. Default false. */
+  readonly gentle?: boolean;
   /** Run after the processes were killed, where that alone does not end the service. */
   afterKill?(): Promise<void>;
   /** Run before the directory is removed. */
