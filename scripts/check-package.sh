@@ -30,6 +30,10 @@ node --input-type=module -e '
   if (typeof inbox.InboxError !== "function") throw new Error("The entry point lacks InboxError.");
   const { httpReceiver } = await import("transactional-inbox/http");
   if (typeof httpReceiver !== "function") throw new Error("transactional-inbox/http lacks httpReceiver.");
+  for (const name of ["rabbitmq", "nats", "sqs"]) {
+    const source = await import(`transactional-inbox/${name}`);
+    if (typeof source[name] !== "function") throw new Error(`transactional-inbox/${name} lacks ${name}.`);
+  }
   console.log(`entry point: ${Object.keys(inbox).length} exports`);
 '
 npx --no-install inbox --version

@@ -8,6 +8,8 @@ export const subject: Subject = {
   name: "sqs (standard)",
   module: import.meta.filename,
   order: "never",
+  // As for FIFO: long polls of connections that are gone go on for up to 20 s and take messages with them.
+  patienceMs: 70_000,
   open: (t, needs, suite) => openQueue(t, needs, suite, false),
 };
 

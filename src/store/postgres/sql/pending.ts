@@ -14,8 +14,8 @@ select ${schema}.accept($1::text, $2::text, $3::int, $4::text::uuid[], $5::text:
                         $12::text::text[], $13::text::text[], $14::text::bytea[], $15::text::text[]) as not_new`;
 
 /**
- * Lanes by their primary key, what is in them by `pending_ready` and `pending_scheduled`: three probes a lane, 64 lanes,
- * in a third of a millisecond where there is nothing to do.
+ * Lanes by their primary key, what is in them by `pending_ready` and `pending_scheduled`: three probes a lane where there
+ * is nothing to do.
  */
 export const takeSql = (schema: string): string => `
 select * from ${schema}.take($1::text, $2::text::uuid, $3::int, $4::int, $5::int, $6::text::bigint,
