@@ -24,7 +24,7 @@ Only when named, for up:
   kafka-confluent, kafka-platformatic              installs the client below .cache
 
 Each is searched for in this order: the variable, what was started here before, what listens on the usual port and
-speaks the protocol (not for PostgreSQL), Docker Compose, packages of Debian (installed where we are root), Java programs
+speaks the protocol (not for PostgreSQL), packages of Debian (installed where we are root), Java programs
 of Maven Central, what npm ships.
 
 On stdout: lines for a shell, as in  eval "$(npm run --silent services -- up)"  ; with --json one object. The rest goes to
