@@ -8,8 +8,8 @@ export interface Redelivery {
   stop(): void;
 }
 
-// Longer timers fire at once in Node.
-const longestTimerMs = 2 ** 31 - 1;
+/** Longer timers fire at once in Node. In milliseconds. */
+export const longestTimerMs = 2 ** 31 - 1;
 
 export function createRedelivery(unsettled: Unsettled, handOver: (delivery: Delivery) => void): Redelivery {
   const timers = new Set<NodeJS.Timeout>();

@@ -10,6 +10,7 @@ import {
   type ConfluentMessage,
   type ConfluentModule,
 } from "./confluent-shapes.ts";
+import { within } from "./within.ts";
 
 /** librdkafka's configuration: `bootstrap.servers`, `security.protocol`, `partition.assignment.strategy`, … */
 export type ConfluentConfig = Readonly<Record<string, unknown>>;
@@ -210,15 +211,6 @@ async function open(
       await call((done) => consumer.disconnect(done));
     },
   };
-}
-
-/** True if the promise is settled within the time. */
-async function within(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, timeoutMs, false)));
-  const inTime = await Promise.race([promise.then(() => true as const), late]);
-  clearTimeout(timer);
-  return inTime;
 }
 
 /** What librdkafka cannot mend by itself. */

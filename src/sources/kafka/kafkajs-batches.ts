@@ -2,6 +2,7 @@ import { nameOf, type ClientEvents, type KafkaRecord } from "./client.ts";
 import type { KafkajsMember, KafkajsMembership } from "./kafkajs-membership.ts";
 import type { KafkajsBatch, KafkajsBatchPayload, KafkajsConsumer, KafkajsOffsets } from "./kafkajs-shapes.ts";
 import type { KafkajsWatermarks } from "./kafkajs-watermarks.ts";
+import { within } from "./within.ts";
 
 /** Takes what kafkajs fetched, if it belongs to the present generation and begins where it must. */
 export interface KafkajsBatches {
@@ -138,11 +139,3 @@ const endsGeneration = (error: unknown): boolean =>
   ["REBALANCE_IN_PROGRESS", "NOT_COORDINATOR_FOR_GROUP", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"].includes(
     (error as { type?: unknown } | null)?.type as string,
   );
-
-async function within(promise: Promise<void>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, timeoutMs, false)));
-  const inTime = await Promise.race([promise.then(() => true as const), late]);
-  clearTimeout(timer);
-  return inTime;
-}

@@ -1,3 +1,4 @@
+import { longestTimerMs } from "../redelivery.ts";
 import type { Hand, OwnedPartition } from "./owned-partition.ts";
 
 /** Messages that wait in memory to be handed over again; their offsets stay uncommitted meanwhile. */
@@ -10,9 +11,6 @@ export interface Retries {
   readonly count: number;
   readonly bytes: number;
 }
-
-// Longer timers fire at once in Node.
-const longestTimerMs = 2 ** 31 - 1;
 
 /** `again` is called with what is due; `freed` whenever there is more room. */
 export function createRetries(again: (hand: Hand) => void, freed: () => void): Retries {

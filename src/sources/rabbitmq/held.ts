@@ -1,3 +1,5 @@
+import { longestTimerMs } from "../redelivery.ts";
+
 /** Messages that wait here, unsettled, until they may be handed over again: the broker has no delay of its own. */
 export interface HeldEntries<Entry> {
   add(entry: Entry, afterMs: number): void;
@@ -5,9 +7,6 @@ export interface HeldEntries<Entry> {
   drop(which: (entry: Entry) => boolean): Entry[];
   readonly count: number;
 }
-
-// Longer timers fire at once in Node.
-const longestTimerMs = 2 ** 31 - 1;
 
 export function createHeld<Entry>(due: (entry: Entry) => void): HeldEntries<Entry> {
   const timers = new Map<Entry, NodeJS.Timeout>();

@@ -6,6 +6,7 @@ import { askManagement } from "../../../src/sources/rabbitmq/management.ts";
 import { queueWarnings, type QueueFacts } from "../../../src/sources/rabbitmq/queue-facts.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd } from "../../support/cleanup.ts";
+import { requireOrSkip } from "../../support/require-or-skip.ts";
 import { clients, drive, queueAt } from "./support.ts";
 
 const quorum = { type: "quorum" } as const;
@@ -48,8 +49,8 @@ for (const [what, facts, handlerTimeoutMs, expected] of table) {
 test("the management API of a real broker tells the queue's type, limit and dead-letter exchange", async (t) => {
   const facts = await service(t, "rabbitmq");
   if (facts === undefined) return;
-  if (facts.management === undefined) return t.skip("this broker has no management API");
-  const management = { url: facts.management };
+  if (!requireOrSkip(t, facts.management !== undefined, "this broker has no management API")) return;
+  const management = { url: facts.management! };
   const limited = await queueAt(t, facts, { "x-queue-type": "quorum", "x-delivery-limit": 3 });
   const told = await askManagement(management, limited.queue);
   assert.match(told.version!, /^\d+\.\d+/);
