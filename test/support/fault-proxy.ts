@@ -19,8 +19,12 @@ export interface FaultProxy {
 
 type Fault = { readonly kind: "cut" | "drop" | "silence"; readonly text: string };
 
-/** Starts a proxy on a free port of the loopback interface; it ends with the test. */
-export async function faultProxy(t: Scope, target: { host: string; port: number }): Promise<FaultProxy> {
+/** Starts a proxy on this port of the loopback interface, or on a free one; it ends with the test. */
+export async function faultProxy(
+  t: Scope,
+  target: { host: string; port: number },
+  port = 0,
+): Promise<FaultProxy> {
   let fault: Fault | null = null;
   const sockets = new Set<Socket>();
   const cut = (...pair: Socket[]) => pair.forEach((socket) => socket.destroy());
@@ -67,7 +71,7 @@ export async function faultProxy(t: Scope, target: { host: string; port: number 
     cutAll: () => cut(...sockets),
   };
 
-  await new Promise<void>((resolve) => server.listen(0, proxy.host, resolve));
+  await new Promise<void>((resolve) => server.listen(port, proxy.host, resolve));
   onTestEnd(t, () => {
     cut(...sockets);
     return new Promise<void>((resolve) => server.close(() => resolve()));
