@@ -6,6 +6,7 @@ import {
   type ConfluentError,
   type ConfluentPartition,
 } from "./confluent-shapes.ts";
+import type { Turns } from "./confluent-turns.ts";
 
 /** Answers librdkafka's rebalances, eager and cooperative, one after another. */
 export interface ConfluentRebalance {
@@ -15,6 +16,8 @@ export interface ConfluentRebalance {
   pausedOne(partition: TopicPartition, paused: boolean): void;
   /** Those that the source does not rest. */
   unpaused(partitions: readonly ConfluentPartition[]): readonly ConfluentPartition[];
+  /** Resolves when everything so far is answered. */
+  answered(): Promise<void>;
 }
 
 const committedTimeoutMs = 5_000;
@@ -22,6 +25,7 @@ const committedTries = 3;
 
 export function createConfluentRebalance(
   events: ClientEvents,
+  turns: Turns,
   state: { readonly closing: () => boolean; readonly paused: () => boolean },
 ): ConfluentRebalance {
   const resting = new Set<string>();
@@ -35,10 +39,12 @@ export function createConfluentRebalance(
     const given = starts.map(({ topic, partition, start }) =>
       start === undefined ? { topic, partition } : { topic, partition, offset: Number(start) },
     );
-    for (const partition of partitions) resting.delete(nameOf(partition));
-    if (cooperative(consumer)) consumer.incrementalAssign(given);
-    else consumer.assign(given);
-    if (state.paused() && given.length > 0) consumer.pause(given);
+    await turns.between(() => {
+      for (const partition of partitions) resting.delete(nameOf(partition));
+      if (cooperative(consumer)) consumer.incrementalAssign(given);
+      else consumer.assign(given);
+      if (state.paused() && given.length > 0) consumer.pause(given);
+    });
   }
 
   /** Where to begin, as the source says; nothing if it must not begin. */
@@ -85,8 +91,10 @@ export function createConfluentRebalance(
   ): Promise<void> {
     if (lost) events.lost(partitions);
     else if (!state.closing()) await events.revoked(partitions);
-    if (cooperative(consumer)) consumer.incrementalUnassign(partitions);
-    else consumer.unassign();
+    await turns.between(() => {
+      if (cooperative(consumer)) consumer.incrementalUnassign(partitions);
+      else consumer.unassign();
+    });
   }
 
   return {
@@ -97,7 +105,7 @@ export function createConfluentRebalance(
         if (error.code === confluentCodes.assignPartitions) return assign(consumer, partitions);
         if (error.code === confluentCodes.revokePartitions) return revoke(consumer, partitions, lost);
         events.warn(`The group could not be balanced: ${error.message}`);
-        consumer.unassign();
+        return turns.between(() => void consumer.unassign());
       };
       // When it closes librdkafka waits for the answer on its own thread: nothing may stand before it.
       if (state.closing()) last = answer();
@@ -111,5 +119,6 @@ export function createConfluentRebalance(
       else resting.delete(nameOf(partition));
     },
     unpaused: (partitions) => partitions.filter((partition) => !resting.has(nameOf(partition))),
+    answered: () => last,
   };
 }

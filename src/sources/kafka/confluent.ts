@@ -10,6 +10,7 @@ import {
   type ConfluentMessage,
   type ConfluentModule,
 } from "./confluent-shapes.ts";
+import { createTurns } from "./confluent-turns.ts";
 import { within } from "./within.ts";
 
 /** librdkafka's configuration: `bootstrap.servers`, `security.protocol`, `partition.assignment.strategy`, … */
@@ -22,7 +23,7 @@ const connectTimeoutMs = 15_000;
 const pollMs = 200;
 // A pause throws away what was fetched ahead, so short waits do without.
 const pauseAfterMs = 1_000;
-const mostAtOnce = 1_000;
+const mostRecords = 1_000;
 const owned = [
   "group.id",
   "enable.auto.commit",
@@ -65,19 +66,21 @@ async function open(
   events: ClientEvents,
 ): Promise<KafkaSession> {
   const { facts, topics, groupId } = request;
+  const mostAtOnce = Math.min(mostRecords, facts.maxInHand);
   let holding = false;
   let stopped = false;
   let closing = false;
   let ends: { topic: string; partition: number; offset: number }[] = [];
 
-  const rebalance = createConfluentRebalance(events, {
+  const turns = createTurns();
+  const rebalance = createConfluentRebalance(events, turns, {
     closing: () => closing,
     // What is assigned while intake rests must rest too.
     paused: () => holding || stopped,
   });
   const Consumer = module.KafkaConsumer as unknown as new (
     config: object,
-    topic: object,
+    topic: undefined,
   ) => ConfluentConsumer;
   const consumer = new Consumer(
     {
@@ -96,7 +99,8 @@ async function open(
         rebalance.on(consumer, error, partitions);
       },
     },
-    {},
+    // An object here, even an empty one, would put the topics' settings of `config` (auto.offset.reset) out of force.
+    undefined,
   );
   const on = <Event>(name: string, listener: (event: Event) => void): void =>
     void consumer.on(name, listener);
@@ -151,18 +155,23 @@ async function open(
   /** Polling goes on while there is no room, or the group would think this member dead. */
   async function poll(): Promise<void> {
     while (!closing) {
-      let room: Promise<unknown> = handOver(await receive());
+      let { room } = await once();
       if (stopped || (await within(room, pauseAfterMs))) continue;
       holding = true;
       attempt(() => consumer.pause(consumer.assignments()));
       for (let full = true; full && !closing;) {
-        room = Promise.all([room, handOver(await receive())]);
+        const more = await once();
+        room = Promise.all([room, more.room]);
         full = !(await within(room, 0));
       }
       holding = false;
       if (!stopped && !closing) attempt(() => consumer.resume(rebalance.unpaused(consumer.assignments())));
     }
   }
+
+  /** In an object, as the promise in it is not to be waited for here. */
+  const once = (): Promise<{ readonly room: Promise<unknown> }> =>
+    turns.poll(receive, (messages) => ({ room: handOver(messages) }));
 
   function attempt(action: () => unknown): void {
     try {
@@ -208,6 +217,8 @@ async function open(
     async close() {
       closing = true;
       await polling.catch(() => undefined);
+      // One that came before the end may wait for what is in hand; the client's own end would wait for its answer.
+      await rebalance.answered();
       await call((done) => consumer.disconnect(done));
     },
   };

@@ -1,9 +1,10 @@
 import { InboxError } from "../../errors.ts";
 import { createItemReader } from "../read-items.ts";
-import type { Delivery, Intake, Source } from "../source.ts";
+import type { Intake, Source } from "../source.ts";
 import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
 import { nameOf, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
 import { createCommitter } from "./committer.ts";
+import { createHandOver, type HandOver, type Queued } from "./hand-over.ts";
 import { kafkaSettings, type KafkaOptions } from "./options.ts";
 import {
   createHands,
@@ -54,11 +55,14 @@ export function kafka(options: KafkaOptions): KafkaSource {
   const items = createItemReader(settings.format);
   const owned = new Map<string, OwnedPartition>();
   const hands = createHands();
-  const retries = createRetries((hand) => handOver(hand, true), wakeWaiting);
+  const retries = createRetries(
+    (hand) => again(hand, true),
+    () => handOver.freed(),
+  );
+  const handOver: HandOver = createHandOver(hands, () => intake, retries);
   let intake: Intake;
   let session: KafkaSession | undefined;
   let watch: BrokerWatch | undefined;
-  const waitingForRoom: (() => void)[] = [];
   let stopping: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
   let stopped = false;
@@ -73,20 +77,13 @@ export function kafka(options: KafkaOptions): KafkaSource {
     refused: (error) => intake.warn(`The broker did not take a commit of offsets: ${textOf(error)}`),
   });
 
-  function wakeWaiting(): void {
-    for (const resolve of waitingForRoom.splice(0)) resolve();
-  }
-
-  /** What waits for a retry is in no hand that the runner counts, so it is bounded here. */
-  const hasRoom = (): boolean =>
-    retries.count < intake.facts.maxInHand && retries.bytes < intake.facts.maxInHandBytes;
-
-  function handOver(hand: Hand, redelivered: boolean): void {
+  /** Past what waits: what was handed over once is in the runner's bounds already. */
+  function again(hand: Hand, redelivered: boolean): void {
     if (stopped || hand.partition.state !== "open") return;
     void intake.deliver([hands.give(hand, redelivered)]);
   }
 
-  function take(record: KafkaRecord, deliveries: Delivery[]): void {
+  function take(record: KafkaRecord, queue: Queued[]): void {
     const partition = current(record);
     if (partition === undefined) return;
     const { topic, offset, key, value, headers } = record;
@@ -95,7 +92,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
     const redelivered = partition.suspects > 0;
     if (redelivered) partition.suspects--;
     for (const message of received)
-      deliveries.push(hands.give({ partition, entry, received: message }, redelivered));
+      queue.push({ hand: { partition, entry, received: message }, redelivered });
     if (received.length === 0) committer.touch();
     pauseOrResume(partition);
   }
@@ -172,10 +169,9 @@ export function kafka(options: KafkaOptions): KafkaSource {
     async records(records) {
       watch?.alive();
       if (stopped) return;
-      const deliveries: Delivery[] = [];
-      for (const record of records) take(record, deliveries);
-      await intake.deliver(deliveries);
-      while (!hasRoom() && !stopped) await new Promise<void>((resolve) => waitingForRoom.push(resolve));
+      const queue: Queued[] = [];
+      for (const record of records) take(record, queue);
+      await handOver.add(queue);
     },
     readTo(position) {
       const partition = owned.get(nameOf(position));
@@ -200,14 +196,14 @@ export function kafka(options: KafkaOptions): KafkaSource {
       return committer.touch();
     }
     if (stopped || partition.state !== "open") return;
-    if (settlement.kind === "release") return handOver(hand, false);
+    if (settlement.kind === "release") return again(hand, false);
     retries.add(hand, settlement.afterMs);
   }
 
   async function stop(): Promise<void> {
     stopped = true;
     retries.stop();
-    wakeWaiting();
+    handOver.stop();
     await session?.stop();
   }
 
@@ -261,6 +257,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
         const hand = hands.take(delivery);
         if (hand !== undefined) settleOne(hand, settlement);
       }
+      handOver.freed();
     },
     stop: () => (stopping ??= stop()),
     close: () => (closing ??= close()),

@@ -31,7 +31,13 @@ export interface Hands {
   give(hand: Hand, redelivered: boolean): Delivery;
   /** Takes a delivery back; `undefined` for one that is not in hand. */
   take(delivery: Delivery): Hand | undefined;
+  /** Deliveries that the runner has, and their payload bytes. */
+  readonly count: number;
+  readonly bytes: number;
 }
+
+/** Payload bytes of a message. */
+export const sizeOf = ({ received }: Hand): number => received.bytes?.byteLength ?? 0;
 
 export const createOwnedPartition = (assignment: Assignment, suspects: number): OwnedPartition => ({
   topic: assignment.topic,
@@ -47,19 +53,28 @@ export const createOwnedPartition = (assignment: Assignment, suspects: number): 
 
 export function createHands(): Hands {
   const hands = new Map<Delivery, Hand>();
+  let bytes = 0;
   return {
     give(hand, redelivered) {
       const delivery: Delivery = { received: hand.received, redelivered };
       hands.set(delivery, hand);
       hand.partition.inHand++;
+      bytes += sizeOf(hand);
       return delivery;
     },
     take(delivery) {
       const hand = hands.get(delivery);
       if (hand === undefined) return undefined;
       hands.delete(delivery);
+      bytes -= sizeOf(hand);
       if (--hand.partition.inHand === 0) hand.partition.onDrained();
       return hand;
+    },
+    get count() {
+      return hands.size;
+    },
+    get bytes() {
+      return bytes;
     },
   };
 }

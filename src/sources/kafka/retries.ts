@@ -1,5 +1,5 @@
 import { longestTimerMs } from "../redelivery.ts";
-import type { Hand, OwnedPartition } from "./owned-partition.ts";
+import { sizeOf, type Hand, type OwnedPartition } from "./owned-partition.ts";
 
 /** Messages that wait in memory to be handed over again; their offsets stay uncommitted meanwhile. */
 export interface Retries {
@@ -51,5 +51,3 @@ export function createRetries(again: (hand: Hand) => void, freed: () => void): R
     },
   };
 }
-
-const sizeOf = ({ received }: Hand): number => received.bytes?.byteLength ?? 0;
