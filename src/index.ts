@@ -27,7 +27,51 @@ export type { Run, RunHealth, RunOptions, RunStats } from "./inbox/run.ts";
 export { sql, statement } from "./store/statement.ts";
 export type { BuiltStatement, QueryResult, Statement, Tx } from "./store/statement.ts";
 export type { IsolationLevel, Store } from "./store/store.ts";
-export type { QuarantineEntry, QuarantineFilter, QuarantineRow } from "./store/quarantine-entry.ts";
+export type {
+  EntryDecision,
+  QuarantineEntry,
+  QuarantineFilter,
+  QuarantineGroup,
+  QuarantineListOptions,
+  QuarantineRow,
+  QuarantineStatus,
+  RepairedAs,
+} from "./store/quarantine-entry.ts";
+export type { BulkDecision, Decider } from "./store/quarantine-store.ts";
+export { createQuarantine } from "./quarantine/quarantine.ts";
+export type {
+  CarryOnOptions,
+  ManyDecider,
+  OpenFilter,
+  PurgeOptions,
+  Quarantine,
+  QuarantineOptions,
+} from "./quarantine/quarantine.ts";
+export type { Chunks } from "./quarantine/chunk-lines.ts";
+export type { ExportedBodies } from "./quarantine/export-entries.ts";
+export type { ImportOptions, ImportSummary } from "./quarantine/import-entries.ts";
+export type { RedactionOptions } from "./quarantine/redact.ts";
+export type { RepairInput } from "./quarantine/repair.ts";
+export type { ShownEntry, ShownRepair } from "./quarantine/show-entry.ts";
+export type { ShownPayload } from "./quarantine/shown-body.ts";
+export { createPending } from "./pending/pending.ts";
+export type { ConsumersMessage, Pending, PendingOptions, ShownPending } from "./pending/pending.ts";
+export { explain } from "./explain/explain.ts";
+export type { ExplainRequest, Explanation, MessageState, WaitsFor } from "./explain/explain.ts";
+export type {
+  AttemptRow,
+  IdentityFilter,
+  LaneLease,
+  MessageFacts,
+  ParkedKey,
+  PendingEntry,
+  PendingFilter,
+  PendingListOptions,
+  PendingRow,
+  PendingState,
+  StartedMark,
+} from "./store/operator-store.ts";
+export type { PayloadKey, PayloadKeys } from "./store/protection.ts";
 export { postgres } from "./store/postgres/postgres.ts";
 export type { PostgresOptions } from "./store/postgres/postgres.ts";
 export { migrate, printMigrations } from "./store/postgres/migrate.ts";

@@ -35,7 +35,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
   inbox: ["store", "message", "telemetry", "sources/source"],
   quarantine: ["store", "message", "telemetry"],
-  pending: ["store", "message", "telemetry"],
+  // Both hide the same parts of payloads.
+  pending: ["store", "message", "telemetry", "quarantine"],
+  explain: ["store", "message"],
   outbox: ["store", "message", "telemetry"],
   retention: ["store", "message", "telemetry"],
   replay: ["store", "message", "telemetry", "quarantine"],
@@ -51,6 +53,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "pending",
     "outbox",
     "retention",
+    "explain",
     "replay",
   ],
   cli: ["*"],

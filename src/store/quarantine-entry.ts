@@ -121,6 +121,8 @@ export interface QuarantineFilter {
 export interface QuarantineListOptions extends QuarantineFilter {
   /** Entries after this one, in the list's order. */
   readonly after?: string | undefined;
+  /** Default `newest`. */
+  readonly first?: "newest" | "oldest" | undefined;
   /** Default 100, at most 1,000. */
   readonly limit?: number | undefined;
 }

@@ -82,6 +82,8 @@ export interface QuarantineStore {
   show(id: string): Promise<QuarantineEntry | undefined>;
   /** As it lies there. */
   stored(id: string): Promise<StoredEntry | undefined>;
+  /** The same for many, in the order of their ids; what is not there is left out. */
+  storedAll(ids: readonly string[]): Promise<readonly StoredEntry[]>;
   groups(filter: QuarantineFilter, limit: number): Promise<readonly QuarantineGroup[]>;
   count(filter: QuarantineFilter): Promise<number>;
   /** All entries of an identity, oldest first. */
@@ -106,18 +108,18 @@ export interface QuarantineStore {
   ): Promise<BulkAnswer>;
   /** One batch more of a decision on many. Any number of processes may do it; a killed one leaves it to be carried on. */
   carryOn(decisionId: string): Promise<BulkDecision | undefined>;
-  /** Decisions on many that have batches left, oldest first. */
+  /** Decisions on many that have batches left, oldest first. A purge has none: it is asked for again. */
   unfinished(): Promise<readonly BulkDecision[]>;
   /** The last decisions on many, newest first. */
   decisions(limit: number): Promise<readonly BulkDecision[]>;
   /**
    * Removes entries that were decided on longer ago than this, with their payloads: at most 1,000, and resolves with how
-   * many. The decisions stay.
+   * many. The decisions stay. With `decisionId` the audit row counts them, and is finished when none was left.
    */
-  purge(decidedBeforeMs: number, consumer: string | undefined): Promise<number>;
+  purge(decidedBeforeMs: number, consumer: string | undefined, decisionId?: string): Promise<number>;
   /** How many entries `purge` would remove in all. */
   countPurgeable(decidedBeforeMs: number, consumer: string | undefined): Promise<number>;
-  /** The audit row of a purge. */
-  recordPurge(decider: Decider, filter: string, removed: number): Promise<string>;
+  /** The audit row of a purge, written before it: a purge that dies on the way has left how far it came. */
+  recordPurge(decider: Decider, filter: string, matched: number): Promise<string>;
   import(entry: ImportedEntry): Promise<ImportOutcome>;
 }

@@ -1,5 +1,7 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
+import type { OperatorStore } from "./operator-store.ts";
+import type { OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
@@ -117,6 +119,8 @@ export interface Store {
   recordAttempt(name: ConsumerName, attempt: FailedAttempt): Promise<AttemptCount>;
   quarantine(name: ConsumerName, entry: QuarantineInsert): Promise<QuarantineOutcome>;
   readonly quarantined: QuarantineStore;
+  /** What operators ask of messages that wait, and of any one message. */
+  readonly operator: OperatorStore;
   /** The crash book of one worker process. */
   readonly workers: WorkerStore;
   readonly cursors: CursorStore;

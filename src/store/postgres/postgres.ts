@@ -8,6 +8,8 @@ import { userTransaction } from "./drivers/user-transaction.ts";
 import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
+import { operatorStore } from "./operator-store.ts";
+import { outboxStore } from "./outbox.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
@@ -99,6 +101,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
       withConnection((connection) => insertQuarantine(connection, sql, protection, name, entry)),
     quarantined: quarantineStore(sql, protection, withConnection),
 
+    operator: operatorStore(sql, protection, withConnection),
     workers: {
       open: (consumer, workerId, leaseMs) => run(sql.openWorker, [workerId, consumer, leaseMs]),
       heartbeat: (consumer, workerId, leaseMs) =>

@@ -9,6 +9,7 @@ import type {
   QuarantineRow,
 } from "../quarantine-entry.ts";
 import type { StoredEntry } from "../quarantine-store.ts";
+import { numberArray } from "./array.ts";
 import type { DriverConnection } from "./driver.ts";
 import { safeText } from "./safe-text.ts";
 import type { PostgresSql } from "./sql/all.ts";
@@ -38,10 +39,11 @@ export function filterValues(filter: QuarantineFilter): readonly (string | null)
 export async function listQuarantine(
   connection: DriverConnection,
   sql: PostgresSql,
-  { after, limit, ...filter }: QuarantineListOptions,
+  { after, limit, first, ...filter }: QuarantineListOptions,
 ): Promise<readonly QuarantineRow[]> {
   if (after !== undefined && !isRowId(after)) return [];
-  const { rows } = await connection.query<RowColumns>(sql.listQuarantine, [
+  const statement = first === "oldest" ? sql.listQuarantineOldest : sql.listQuarantine;
+  const { rows } = await connection.query<RowColumns>(statement, [
     ...filterValues(filter),
     after ?? null,
     Math.min(Math.max(limit ?? 100, 1), 1_000),
@@ -84,16 +86,19 @@ export async function countQuarantine(
   return rows[0]?.entries ?? 0;
 }
 
-/** An entry as it lies in the table. */
+/** Entries as they lie in the table. */
 export async function storedQuarantine(
   connection: DriverConnection,
   sql: PostgresSql,
-  id: string,
-): Promise<(StoredEntry & { readonly repairDigest: string | null }) | undefined> {
-  if (!isRowId(id)) return undefined;
-  const { rows } = await connection.query<EntryColumns>(sql.showQuarantine, [id]);
-  const row = rows[0];
-  if (row === undefined) return undefined;
+  ids: readonly string[],
+): Promise<readonly (StoredEntry & { readonly repairDigest: string | null })[]> {
+  const numbers = ids.filter(isRowId);
+  if (numbers.length === 0) return [];
+  const { rows } = await connection.query<EntryColumns>(sql.showQuarantine, [numberArray(numbers)]);
+  return rows.map(toStored);
+}
+
+function toStored(row: EntryColumns): StoredEntry & { readonly repairDigest: string | null } {
   return {
     ...toRow(row),
     digest: row.digest ?? undefined,

@@ -1,6 +1,6 @@
 import { InboxError } from "../../errors.ts";
 import { errorShape } from "../error-shape.ts";
-import type { Protection } from "../protection.ts";
+import { openLength, type Protection } from "../protection.ts";
 import type { ImportedEntry, ImportOutcome, QuarantineStore } from "../quarantine-store.ts";
 import type { DriverConnection } from "./driver.ts";
 import {
@@ -31,7 +31,9 @@ export function quarantineStore(
   protection: Protection,
   withConnection: WithConnection,
 ): QuarantineStore {
-  const stored = (id: string) => withConnection((connection) => storedQuarantine(connection, sql, id));
+  const storedAll = (ids: readonly string[]) =>
+    withConnection((connection) => storedQuarantine(connection, sql, ids));
+  const stored = async (id: string) => (await storedAll([id]))[0];
   return {
     list: (options) => withConnection((connection) => listQuarantine(connection, sql, options)),
     async show(id) {
@@ -44,6 +46,7 @@ export function quarantineStore(
       const { repairDigest: _, ...rest } = entry;
       return rest;
     },
+    storedAll: async (ids) => (await storedAll(ids)).map(({ repairDigest: _, ...rest }) => rest),
     groups: (filter, limit) =>
       withConnection((connection) => groupQuarantine(connection, sql, filter, limit)),
     count: (filter) => withConnection((connection) => countQuarantine(connection, sql, filter)),
@@ -69,10 +72,11 @@ export function quarantineStore(
     unfinished: () => withConnection((connection) => unfinishedDecisions(connection, sql)),
     decisions: (limit) => withConnection((connection) => listDecisions(connection, sql, limit)),
 
-    purge: (decidedBeforeMs, consumer) =>
+    purge: (decidedBeforeMs, consumer, decisionId) =>
       withConnection(async (connection) => {
-        const values = [String(decidedBeforeMs), consumer ?? null];
-        return (await connection.query(sql.purgeQuarantine, values)).rowCount ?? 0;
+        const values = [String(decidedBeforeMs), consumer ?? null, decisionId ?? null];
+        const { rows } = await connection.query<{ entries: number }>(sql.purgeQuarantine, values);
+        return rows[0]?.entries ?? 0;
       }),
     countPurgeable: (decidedBeforeMs, consumer) =>
       withConnection(async (connection) => {
@@ -82,11 +86,10 @@ export function quarantineStore(
         ]);
         return rows[0]?.entries ?? 0;
       }),
-    recordPurge: ({ by, why }, filter, removed) =>
+    recordPurge: ({ by, why }, filter, matched) =>
       withConnection(async (connection) => {
-        const { rows } = await connection.query<{ id: string }>(sql.insertDecision, [
-          ...["purge", safeText(by, 256), safeText(why, 4_096), filter, removed],
-        ]);
+        const values = [safeText(by, 256), safeText(why, 4_096), filter, matched];
+        const { rows } = await connection.query<{ id: string }>(sql.recordPurge, values);
         return rows[0]?.id ?? "";
       }),
     async import(entry) {
@@ -133,7 +136,7 @@ async function importEntry(
     ...[entry.rawIdentityText ?? null, entry.key ?? null, entry.type ?? null],
     ...[entry.time?.toISOString() ?? null, body.headers, body.payload, body.keyId],
     ...[fingerprint.digest, fingerprint.mode, entry.code, error, group, shape],
-    entry.sealed === undefined ? (entry.payload?.byteLength ?? 0) : (body.payload?.byteLength ?? 0),
+    openLength(body.payload, body.keyId),
     ...[
       entry.attempts,
       entry.deliveries,

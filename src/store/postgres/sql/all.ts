@@ -4,6 +4,7 @@ import { loadCursorSql, saveCursorSql } from "./cursors.ts";
 import { insertQuarantineSql, reserveIdentitySql } from "./quarantine.ts";
 import { quarantineDecideSql } from "./quarantine-decide.ts";
 import { quarantineReadSql } from "./quarantine-read.ts";
+import { operatorSql } from "./operator.ts";
 import {
   acceptSql,
   findProcessedSql,
@@ -52,6 +53,7 @@ export const postgresSql = (schema: string) => ({
   insertQuarantine: insertQuarantineSql(schema),
   ...quarantineReadSql(schema),
   ...quarantineDecideSql(schema),
+  ...operatorSql(schema),
   openWorker: openWorkerSql(schema),
   heartbeat: heartbeatSql(schema),
   closeWorker: closeWorkerSql(schema),

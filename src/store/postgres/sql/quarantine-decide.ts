@@ -43,7 +43,7 @@ select ${decisionColumns} from ${schema}.decision d where d.id = $1::text::bigin
 
 /** By decision_unfinished. */
 const unfinishedDecisionsSql = (schema: string): string => `
-select ${decisionColumns} from ${schema}.decision d where d.finished_at is null order by d.id`;
+select ${decisionColumns} from ${schema}.decision d where d.finished_at is null and d.kind <> 'purge' order by d.id`;
 
 /** By primary key, backwards. */
 const listDecisionsSql = (schema: string): string => `
@@ -180,7 +180,16 @@ update ${schema}.quarantine
    set status = 'repaired', decision_id = $2::text::bigint, decided_at = clock_timestamp()
  where id = $1::text::bigint`;
 
-/** At most 1,000 entries with their repairs, by quarantine_decided_at. */
+/** The audit row of a purge that is about to begin. */
+const recordPurgeSql = (schema: string): string => `
+insert into ${schema}.decision (kind, decided_by, reason, filter, matched)
+values ('purge', $1::text, $2::text, $3::text, $4::int)
+returning id::text as id`;
+
+/**
+ * At most 1,000 entries with their repairs, by quarantine_decided_at, and their number in the purge's audit row. One
+ * statement: what is counted is removed.
+ */
 const purgeQuarantineSql = (schema: string): string => `
 with old as (
   select q.id from ${schema}.quarantine q
@@ -191,8 +200,17 @@ with old as (
      for update skip locked
 ), repairs as (
   delete from ${schema}.repair r using old where r.entry_id = old.id
+), gone as (
+  delete from ${schema}.quarantine q using old where q.id = old.id returning 1
+), counted as (
+  select count(*)::int as entries from gone
+), audited as (
+  update ${schema}.decision d
+     set decided = d.decided + c.entries, finished_at = case when c.entries = 0 then clock_timestamp() end
+    from counted c
+   where d.id = $3::text::bigint
 )
-delete from ${schema}.quarantine q using old where q.id = old.id`;
+select entries from counted`;
 
 /** By quarantine_decided_at. */
 const countPurgeableSql = (schema: string): string => `
@@ -242,6 +260,7 @@ export const quarantineDecideSql = (schema: string) => ({
   insertRepaired: insertRepairedSql(schema),
   insertRepair: insertRepairSql(schema),
   markRepaired: markRepairedSql(schema),
+  recordPurge: recordPurgeSql(schema),
   purgeQuarantine: purgeQuarantineSql(schema),
   countPurgeable: countPurgeableSql(schema),
   importEntry: importEntrySql(schema),

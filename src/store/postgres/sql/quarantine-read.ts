@@ -23,19 +23,19 @@ export const quarantineFits = `
    and ($12::text is null or q.status = $12::text)`;
 
 /**
- * Newest first; pages by id, so new entries shift nothing. `q.id` is the number; a bare `id` in `order by` would be the
- * text that is selected.
+ * Newest or oldest first; pages by id, so new entries shift nothing. `q.id` is the number; a bare `id` in `order by`
+ * would be the text that is selected.
  */
-const listQuarantineSql = (schema: string): string => `
+const listQuarantineSql = (schema: string, first: "newest" | "oldest"): string => `
 select ${rowColumns}
   from ${schema}.quarantine q
   left join ${schema}.decision d on d.id = q.decision_id
  where ${quarantineFits}
-   and ($13::text is null or q.id < $13::text::bigint)
- order by q.id desc
+   and ($13::text is null or q.id ${first === "newest" ? "<" : ">"} $13::text::bigint)
+ order by q.id ${first === "newest" ? "desc" : "asc"}
  limit $14::int`;
 
-/** By primary key. */
+/** One or many, by primary key. */
 const showQuarantineSql = (schema: string): string => `
 select ${rowColumns}, replace(q.digest::text, '-', '') as digest, q.raw_identity, q.message_time, q.headers,
        encode(q.payload, 'hex') as payload_hex, q.payload_key_id, encode(q.fingerprint, 'hex') as fingerprint,
@@ -46,7 +46,8 @@ select ${rowColumns}, replace(q.digest::text, '-', '') as digest, q.raw_identity
   from ${schema}.quarantine q
   left join ${schema}.decision d on d.id = q.decision_id
   left join ${schema}.repair r on r.entry_id = q.id
- where q.id = $1::text::bigint`;
+ where q.id = any ($1::text::bigint[])
+ order by q.id`;
 
 /** By quarantine_digest and repair_digest: an entry without identity that was repaired belongs to the one it was given. */
 const quarantineHistorySql = (schema: string): string => `
@@ -78,7 +79,8 @@ select count(*)::int as entries from ${schema}.quarantine q where ${quarantineFi
 
 /** The statements that read quarantine. */
 export const quarantineReadSql = (schema: string) => ({
-  listQuarantine: listQuarantineSql(schema),
+  listQuarantine: listQuarantineSql(schema, "newest"),
+  listQuarantineOldest: listQuarantineSql(schema, "oldest"),
   showQuarantine: showQuarantineSql(schema),
   quarantineHistory: quarantineHistorySql(schema),
   groupQuarantine: groupQuarantineSql(schema),

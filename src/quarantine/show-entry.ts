@@ -1,0 +1,38 @@
+import type { QuarantineEntry, RepairedAs } from "../store/quarantine-entry.ts";
+import { payloadDiff } from "./payload-diff.ts";
+import type { Redaction } from "./redact.ts";
+import { comparable, showPayload, type ShownPayload } from "./shown-body.ts";
+
+/** An entry for people: what is to be hidden is hidden. */
+export interface ShownEntry extends Omit<QuarantineEntry, "payload" | "repair"> {
+  readonly payload: ShownPayload;
+  readonly repair: ShownRepair | undefined;
+}
+
+export interface ShownRepair extends Omit<RepairedAs, "payload"> {
+  readonly payload: ShownPayload;
+  /** What the repair changed in the payload: a unified diff, or a sentence. */
+  readonly diff: string;
+}
+
+export function showEntry(redaction: Redaction, entry: QuarantineEntry): ShownEntry {
+  const { payload, repair, headers, ...rest } = entry;
+  return {
+    ...rest,
+    headers: redaction.headers(headers),
+    payload: showPayload(redaction, payload),
+    repair: repair && {
+      ...repair,
+      payload: showPayload(redaction, repair.payload),
+      diff: shownDiff(redaction, payload, repair.payload),
+    },
+  };
+}
+
+/** `payloadDiff` of what may be shown: a change in a hidden part is not seen, and is said to be possible. */
+function shownDiff(redaction: Redaction, before: Uint8Array | null, after: Uint8Array | null): string {
+  const [old, fresh] = [comparable(redaction, before), comparable(redaction, after)];
+  if (old === undefined || fresh === undefined) return "The payloads are hidden.";
+  const diff = payloadDiff(old, fresh);
+  return redaction.namesParts ? `${diff.trimEnd()}\nHidden parts are not compared.` : diff;
+}
