@@ -1,7 +1,6 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { OperatorStore } from "./operator-store.ts";
-import type { OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";

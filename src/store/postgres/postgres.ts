@@ -9,7 +9,6 @@ import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
 import { operatorStore } from "./operator-store.ts";
-import { outboxStore } from "./outbox.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
