@@ -70,6 +70,10 @@ async function main(): Promise<void> {
     const { benchIdentity } = await import("./identity.ts");
     return benchIdentity({ json: args.json });
   }
+  if (positionals[0] === "reconcile") {
+    const { benchReconcile } = await import("./reconcile.ts");
+    return benchReconcile({ json: args.json, messages: args.quick ? 100_000 : 1_000_000 });
+  }
   const server = await benchServer();
   try {
     const sizes = args.quick ? [1_000] : [1_000, 50, 100_000];

@@ -117,6 +117,16 @@ export const errorCatalogue = {
     retryable: false,
     meaning: "A line of an import is no exported entry; the text names the line.",
   },
+  "sent-refused": {
+    retryable: false,
+    meaning:
+      "A list of what was sent holds something that is no message, or changed while it was read; the text names the line or row. Nothing was compared.",
+  },
+  "invalid-effect": { retryable: false, meaning: "An effect that cannot be sent: the text says what is wrong." },
+  "effect-conflict": {
+    retryable: false,
+    meaning: "The id of an effect was used before at this destination, with another payload. Nothing was added.",
+  },
   "missing-package": {
     retryable: false,
     meaning: "An optional package that was asked for is not installed; the text names the install command.",

@@ -39,7 +39,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   pending: ["store", "message", "telemetry", "quarantine"],
   explain: ["store", "message"],
   outbox: ["store", "message", "telemetry"],
+  relay: ["outbox", "store", "message", "telemetry"],
   retention: ["store", "message", "telemetry"],
+  // Lists of what was sent are files of lines, too.
+  reconcile: ["store", "message", "sources/ndjson/line-splitter"],
   replay: ["store", "message", "telemetry", "quarantine"],
   "local-postgres": [],
   testing: ["inbox", "sources", "store", "message", "telemetry", "quarantine", "local-postgres", "index"],
@@ -51,10 +54,11 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "telemetry",
     "quarantine",
     "pending",
+    "explain",
     "outbox",
     "retention",
-    "explain",
     "replay",
+    "reconcile",
   ],
   cli: ["*"],
 };
