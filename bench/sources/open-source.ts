@@ -54,8 +54,8 @@ export async function openSource(job: Job): Promise<OpenSource> {
       };
     }
     case "kafkajs": {
-      const own = new Kafka({ brokers: address.split(","), logLevel: logLevel.NOTHING });
-      return { source: kafkaSource(job, kafkajs(own)), close: nothing };
+      const own = kafkajs(Kafka, { brokers: address.split(","), logLevel: logLevel.NOTHING });
+      return { source: kafkaSource(job, own), close: nothing };
     }
   }
 }

@@ -6,5 +6,5 @@ export { kafka } from "./kafka-source.ts";
 export type { KafkaProgress, KafkaSource, PartitionProgress } from "./kafka-source.ts";
 export type { KafkaOptions } from "./options.ts";
 export { kafkajs } from "./kafkajs.ts";
-export type { KafkajsOptions } from "./kafkajs.ts";
+export type { KafkajsConfig, KafkajsOptions } from "./kafkajs.ts";
 export type { KafkajsKafka } from "./kafkajs-shapes.ts";

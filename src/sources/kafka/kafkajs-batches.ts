@@ -1,5 +1,5 @@
-import { nameOf, type ClientEvents, type KafkaRecord } from "./client.ts";
-import type { KafkajsMember, KafkajsMembership } from "./kafkajs-membership.ts";
+import { nameOf, type ClientEvents, type KafkaRecord, type Position } from "./client.ts";
+import { memberAt, type KafkajsMember, type KafkajsMembership } from "./kafkajs-membership.ts";
 import type { KafkajsBatch, KafkajsBatchPayload, KafkajsConsumer, KafkajsOffsets } from "./kafkajs-shapes.ts";
 import type { KafkajsWatermarks } from "./kafkajs-watermarks.ts";
 import { within } from "./within.ts";
@@ -9,15 +9,18 @@ export interface KafkajsBatches {
   take(payload: KafkajsBatchPayload): Promise<void>;
   /** kafkajs passes over a batch that holds only marks of transactions, or aborted records, without handing it over. */
   filtered(batch: FilteredBatch): void;
-  /** Rejects if the broker refused, or if this member has handed nothing over in the present generation. */
-  commit(offsets: KafkajsOffsets): Promise<void>;
-  pauseAll(topics: readonly string[]): void;
+  /** Rejects if the broker refused. */
+  commit(positions: readonly Position[]): Promise<void>;
+  /** The consumer went down: what it gave is of no use for the one that follows. */
+  ended(): void;
 }
 
 export interface FilteredBatch {
   readonly topic: string;
   readonly partition: number;
   readonly batchSize: number;
+  /** The first record in it from where the fetch began; `null`: there is none, and `lastOffset` is where it began. */
+  readonly firstOffset: string | null;
   readonly lastOffset: string;
 }
 
@@ -27,17 +30,20 @@ export interface KafkajsBatchesOptions {
   readonly watermarks: KafkajsWatermarks;
   readonly events: ClientEvents;
   readonly heartbeatMs: number;
+  /** Most records that are handed over at once. */
+  readonly mostAtOnce: number;
   readonly stopped: () => boolean;
   /** Something was taken. */
   readonly progress: () => void;
 }
 
-const mostAtOnce = 500;
-
 export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBatches {
-  const { consumer, membership, watermarks, events, stopped, progress } = options;
+  const { consumer, membership, watermarks, events, mostAtOnce, stopped, progress } = options;
   const beatMs = Math.min(options.heartbeatMs, 1_000);
-  let sender: { readonly generation: number; readonly send: KafkajsBatchPayload["commitOffsetsIfNecessary"] };
+  // Of any batch since the consumer came up: it sends a commit once, as the member that the consumer is at that moment.
+  let sender: KafkajsBatchPayload["commitOffsetsIfNecessary"] | undefined;
+  // A batch whose beat failed ends before there is room: the next one waits for it first.
+  let room: Promise<void> = Promise.resolve();
 
   /** Where the batch may be taken: the partition as it stands, or nothing. */
   async function memberFor(batch: KafkajsBatch): Promise<KafkajsMember | undefined> {
@@ -45,51 +51,69 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
     if (member === undefined || typeof batch.fetchedOffset !== "string") return member;
     const began = BigInt(batch.fetchedOffset);
     if (began === member.next) return member;
-    // Fetched for an earlier generation: read again from where it must begin.
-    if (!member.sought) {
-      membership.set({ ...member, sought: true });
+    if (member.sought < 2) {
+      // Fetched before the last seek, as for an earlier generation: read again from where it must begin.
+      membership.set({ ...member, sought: member.sought + 1, passedTo: undefined });
       consumer.seek({ topic: member.topic, partition: member.partition, offset: String(member.next) });
       return undefined;
     }
+    // Read twice from there, and what comes first each time are filtered batches behind a gap, up to this one.
+    if (began === member.passedTo) return move(member, began);
     const { low, high } = await watermarks(member);
-    if (membership.get(batch)?.next !== member.next || (member.next >= low && member.next <= high))
+    if (membership.get(batch) !== member) return undefined;
+    if (member.next >= low && member.next <= high) {
+      membership.set(memberAt(member, member.next));
       return undefined;
+    }
     events.warn(
       `${nameOf(member)} has no offset ${member.next} any more (${low} to ${high}): reading goes on at ${began}.`,
     );
-    const moved: KafkajsMember = { ...member, next: began, sought: false };
+    return move(member, began, member.next > high);
+  }
+
+  /** Up to there no record is left to be read. `back`: the log is another one, which the source finds by its records. */
+  function move(member: KafkajsMember, next: bigint, back = false): KafkajsMember {
+    const moved = memberAt(member, next);
     membership.set(moved);
+    if (!back) events.readTo({ topic: member.topic, partition: member.partition, offset: next });
     return moved;
   }
 
-  /** Beats until there is room; a beat that says the group is rebalancing lets what is in hand be finished first. */
-  async function beatUntil(room: Promise<void>, heartbeat: () => Promise<void>): Promise<void> {
-    while (!(await within(room, beatMs))) {
-      try {
-        await heartbeat();
-      } catch (error) {
-        // After anything else the client fetches on as the same member.
-        if (!endsGeneration(error)) throw error;
+  /** A beat that says the group is rebalancing lets what is in hand be finished first. */
+  async function beat(heartbeat: () => Promise<void>): Promise<void> {
+    try {
+      await heartbeat();
+    } catch (error) {
+      // After anything else the client fetches on as the same member.
+      if (isAny(error, lostErrors)) membership.lost();
+      else if (isAny(error, rebalanceErrors)) {
         const back = membership.handBack();
         // The broker counts these beats, though it answers each with the same error.
         while (!(await within(back, beatMs))) await heartbeat().catch(() => undefined);
-        throw error;
       }
+      throw error;
     }
+  }
+
+  async function beatUntilRoom(heartbeat: () => Promise<void>): Promise<void> {
+    const awaited = room;
+    do await beat(heartbeat);
+    while (!(await within(awaited, beatMs)));
   }
 
   async function take(payload: KafkajsBatchPayload): Promise<void> {
     const { batch, resolveOffset, heartbeat, isRunning, isStale } = payload;
     const { topic, partition, messages } = batch;
-    if (stopped() || isStale() || !isRunning()) return;
+    const isOver = (): boolean => stopped() || isStale() || !isRunning();
+    sender = payload.commitOffsetsIfNecessary;
+    await beatUntilRoom(heartbeat);
+    if (isOver()) return;
     const { generation } = membership;
     let member = await memberFor(batch);
     if (member === undefined) return;
-    sender = { generation, send: payload.commitOffsetsIfNecessary };
     for (let at = 0; at < messages.length; at += mostAtOnce) {
       // A rebalance or a seek: what was not handed over is read again.
-      if (generation !== membership.generation || membership.get(batch) !== member) return;
-      if (stopped() || isStale() || !isRunning()) return;
+      if (generation !== membership.generation || membership.get(batch) !== member || isOver()) return;
       const part = messages.slice(at, at + mostAtOnce);
       const last = part.at(-1)?.offset as string;
       const end = at + mostAtOnce >= messages.length;
@@ -98,44 +122,56 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
         ...{ topic, partition, key, value, headers },
         offset: BigInt(offset),
       }));
-      const room = events.records(records);
+      room = events.records(records);
       if (end) events.readTo({ topic, partition, offset: next });
-      member = { ...member, next, sought: false };
+      member = memberAt(member, next);
       membership.set(member);
       resolveOffset(last);
       progress();
-      await beatUntil(room, heartbeat);
+      await beatUntilRoom(heartbeat);
     }
   }
 
   return {
     take,
-    filtered({ topic, partition, batchSize, lastOffset }) {
+    filtered({ topic, partition, batchSize, firstOffset, lastOffset }) {
       const member = membership.get({ topic, partition });
       if (batchSize > 0 || member === undefined) return;
-      const next = BigInt(lastOffset) + 1n;
-      if (next <= member.next) return;
-      membership.set({ ...member, next });
-      events.readTo({ topic, partition, offset: next });
+      const last = BigInt(lastOffset);
+      if (last < member.next) return;
+      const first = BigInt(firstOffset ?? lastOffset);
+      // What the batch holds is no news of its generation, but of the log: from the first to the last there is no record.
+      if (first <= member.next) return void move(member, last + 1n);
+      // Whether records lie before it cannot be seen here: it may have been fetched from further on.
+      membership.set({ ...member, passedTo: last + 1n });
     },
-    async commit(offsets) {
-      if (sender?.generation !== membership.generation) {
-        throw new Error("The group has been balanced anew; nothing was read since.");
-      }
-      await sender.send(offsets);
+    async commit(positions) {
+      if (sender !== undefined) return sender(offsetsOf(positions));
+      // Nothing but filtered batches came since the consumer is up.
+      await consumer.commitOffsets(
+        positions.map(({ topic, partition, offset }) => ({ topic, partition, offset: String(offset) })),
+      );
     },
-    pauseAll(topics) {
-      try {
-        consumer.pause(topics.map((topic) => ({ topic })));
-      } catch {
-        // It is between two lives; when it joins again it stays paused.
-      }
+    ended() {
+      sender = undefined;
     },
   };
 }
 
 /** What makes kafkajs join again. */
-const endsGeneration = (error: unknown): boolean =>
-  ["REBALANCE_IN_PROGRESS", "NOT_COORDINATOR_FOR_GROUP", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"].includes(
-    (error as { type?: unknown } | null)?.type as string,
-  );
+const rebalanceErrors = ["REBALANCE_IN_PROGRESS", "NOT_COORDINATOR_FOR_GROUP"];
+/** The group has gone on without this member. */
+const lostErrors = ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"];
+
+const isAny = (error: unknown, types: readonly string[]): boolean =>
+  types.includes((error as { type?: unknown } | null)?.type as string);
+
+function offsetsOf(positions: readonly Position[]): KafkajsOffsets {
+  const byTopic = new Map<string, { partition: number; offset: string }[]>();
+  for (const { topic, partition, offset } of positions) {
+    const partitions = byTopic.get(topic) ?? [];
+    partitions.push({ partition, offset: String(offset) });
+    byTopic.set(topic, partitions);
+  }
+  return { topics: [...byTopic].map(([topic, partitions]) => ({ topic, partitions })) };
+}

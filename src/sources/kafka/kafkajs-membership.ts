@@ -2,11 +2,14 @@ import { nameOf, type Assignment, type ClientEvents, type TopicPartition } from 
 import type { KafkajsAdmin, KafkajsConsumer } from "./kafkajs-shapes.ts";
 import type { KafkajsWatermarks } from "./kafkajs-watermarks.ts";
 
-/** One partition of the present generation. `next`: where the next batch must begin. */
+/** One partition of the present generation. */
 export interface KafkajsMember extends TopicPartition {
+  /** Where the next batch must begin. */
   readonly next: bigint;
-  /** Sought once because a batch began elsewhere. */
-  readonly sought: boolean;
+  /** How often reading was sent back there because a batch began elsewhere. */
+  readonly sought: number;
+  /** How far filtered batches reached since then, that began beyond `next`. */
+  readonly passedTo: bigint | undefined;
 }
 
 /**
@@ -34,14 +37,26 @@ export interface KafkajsMembershipOptions {
   readonly admin: KafkajsAdmin;
   readonly watermarks: KafkajsWatermarks;
   readonly events: ClientEvents;
+  /** Nothing is to be read any more. */
   readonly stopped: () => boolean;
+  /** The member is leaving. */
+  readonly closing: () => boolean;
 }
 
-const tries = 5;
-const firstPauseMs = 200;
+const firstPauseMs = 100;
+const longestPauseMs = 2_000;
+// What kafkajs commits by itself for a partition whose offset the broker has no more: "the earliest".
+const earliest = -2n;
+
+/** At its member's expected position, never sent back. */
+export const memberAt = ({ topic, partition }: TopicPartition, next: bigint): KafkajsMember => ({
+  ...{ topic, partition, next },
+  sought: 0,
+  passedTo: undefined,
+});
 
 export function createKafkajsMembership(options: KafkajsMembershipOptions): KafkajsMembership {
-  const { groupId, fromBeginning, consumer, admin, watermarks, events, stopped } = options;
+  const { groupId, fromBeginning, consumer, admin, watermarks, events, stopped, closing } = options;
   let members = new Map<string, KafkajsMember>();
   let assigned: readonly TopicPartition[] = [];
   let generation = 0;
@@ -65,34 +80,45 @@ export function createKafkajsMembership(options: KafkajsMembershipOptions): Kafk
         const offset = found.get(nameOf(partition));
         if (offset !== undefined && offset >= 0n) return { ...partition, start: offset };
         const { low, high } = await watermarks(partition);
-        return { ...partition, start: fromBeginning ? low : high };
+        return { ...partition, start: fromBeginning || offset === earliest ? low : high };
       }),
     );
   }
 
-  async function begin(mine: number, partitions: readonly TopicPartition[]): Promise<void> {
-    let starts: readonly Assignment[] | undefined;
-    for (let tried = 1; starts === undefined; tried++) {
+  /** Tries until it succeeds: whether a broker answers at all is watched by the source. */
+  async function startsOf(
+    mine: number,
+    partitions: readonly TopicPartition[],
+  ): Promise<readonly Assignment[] | undefined> {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       try {
-        starts = await committed(partitions);
+        return await committed(partitions);
       } catch (error) {
-        if (mine !== generation) return;
-        if (tried === tries) return events.failed(error as Error);
+        if (mine !== generation || closing()) return undefined;
+        if (isFinal(error)) {
+          events.failed(error as Error);
+          return undefined;
+        }
         events.warn(`Committed offsets could not be read: ${(error as Error).message}`);
-        await new Promise((resolve) => setTimeout(resolve, firstPauseMs * 2 ** tried));
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
+      if (mine !== generation || closing()) return undefined;
     }
-    if (mine !== generation) return;
+  }
+
+  async function begin(mine: number, partitions: readonly TopicPartition[]): Promise<void> {
+    const starts = await startsOf(mine, partitions);
+    if (starts === undefined || mine !== generation || closing()) return;
     let allowed: readonly Assignment[];
     try {
       allowed = await events.assigned(starts);
     } catch (error) {
       return events.failed(error as Error);
     }
-    if (mine !== generation) return;
+    if (mine !== generation || closing()) return;
     for (const { topic, partition, start } of allowed) {
       const next = start ?? 0n;
-      members.set(nameOf({ topic, partition }), { topic, partition, next, sought: false });
+      members.set(nameOf({ topic, partition }), memberAt({ topic, partition }, next));
       consumer.seek({ topic, partition, offset: String(next) });
       if (!stopped()) consumer.resume([{ topic, partitions: [partition] }]);
     }
@@ -101,6 +127,7 @@ export function createKafkajsMembership(options: KafkajsMembershipOptions): Kafk
   return {
     async joined(assignment) {
       lost();
+      if (closing()) return;
       assigned = Object.entries(assignment).flatMap(([topic, partitions]) =>
         partitions.map((partition) => ({ topic, partition })),
       );
@@ -110,7 +137,8 @@ export function createKafkajsMembership(options: KafkajsMembershipOptions): Kafk
         if (assigned.length > 0) await begin(mine, assigned);
       } catch (error) {
         // The consumer went down meanwhile, and will join again or say that it cannot.
-        if (mine === generation) events.warn(`The Kafka client says: ${(error as Error).message}`);
+        if (mine === generation && !closing())
+          events.warn(`The Kafka client says: ${(error as Error).message}`);
       }
     },
     handBack() {
@@ -125,4 +153,10 @@ export function createKafkajsMembership(options: KafkajsMembershipOptions): Kafk
       return generation;
     },
   };
+}
+
+/** kafkajs wraps what it has tried often enough: only what lies below tells whether trying again can help. */
+function isFinal(error: unknown): boolean {
+  const { cause, retriable } = error as { readonly cause?: unknown; readonly retriable?: unknown };
+  return typeof cause === "object" && cause !== null ? isFinal(cause) : retriable === false;
 }

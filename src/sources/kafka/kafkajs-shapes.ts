@@ -1,8 +1,19 @@
-/** What of `kafkajs` is used: `new Kafka(...)` has this shape. */
-export interface KafkajsKafka {
+import type { Socket } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+
+/** What of `kafkajs` is used: its class `Kafka`. */
+export type KafkajsKafka = new (config: never) => {
   consumer(config: never): object;
-  admin(): object;
-}
+  admin(config: never): object;
+};
+
+/** kafkajs' own type of it. */
+export type KafkajsSocketFactory = (options: {
+  readonly host: string;
+  readonly port: number;
+  readonly ssl: ConnectionOptions;
+  readonly onConnect: () => void;
+}) => Socket;
 
 export interface KafkajsConsumer {
   connect(): Promise<void>;
@@ -20,6 +31,10 @@ export interface KafkajsConsumer {
   seek(position: { readonly topic: string; readonly partition: number; readonly offset: string }): void;
   pause(topics: readonly KafkajsPartitions[]): void;
   resume(topics: readonly KafkajsPartitions[]): void;
+  /** Tries again by itself, in whatever generation it then is. */
+  commitOffsets(
+    offsets: readonly { readonly topic: string; readonly partition: number; readonly offset: string }[],
+  ): Promise<void>;
   on(event: string, listener: (event: { readonly payload: never }) => void): unknown;
 }
 

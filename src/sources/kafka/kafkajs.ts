@@ -1,10 +1,15 @@
 import { InboxError } from "../../errors.ts";
 import { wholeNumber } from "../../whole-number.ts";
-import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession, Position } from "./client.ts";
-import { createKafkajsBatches } from "./kafkajs-batches.ts";
+import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession } from "./client.ts";
+import { createKafkajsBatches, type FilteredBatch } from "./kafkajs-batches.ts";
 import { createKafkajsMembership } from "./kafkajs-membership.ts";
+import type { KafkajsAdmin, KafkajsConsumer, KafkajsKafka, KafkajsSocketFactory } from "./kafkajs-shapes.ts";
+import { createKafkajsSockets, type KafkajsSockets } from "./kafkajs-sockets.ts";
 import { createKafkajsWatermarks } from "./kafkajs-watermarks.ts";
-import type { KafkajsAdmin, KafkajsConsumer, KafkajsKafka, KafkajsOffsets } from "./kafkajs-shapes.ts";
+import { within } from "./within.ts";
+
+/** What `new Kafka(...)` is given: `brokers`, `clientId`, `ssl`, `sasl`, … */
+export type KafkajsConfig = Readonly<Record<string, unknown>>;
 
 export interface KafkajsOptions {
   /** Where a group without committed offsets begins: at the first record, or with what comes after. Default true. */
@@ -13,57 +18,78 @@ export interface KafkajsOptions {
   readonly consumer?: Readonly<Record<string, unknown>> | undefined;
 }
 
-// kafkajs restarts by itself for ever; without a record between, so many restarts are no accident.
+interface Settings {
+  readonly Kafka: KafkajsKafka;
+  readonly config: KafkajsConfig;
+  readonly consumer: Readonly<Record<string, unknown>>;
+  readonly fromBeginning: boolean;
+  readonly heartbeatMs: number;
+}
+
+// kafkajs restarts by itself for ever: so many without a record between, though a broker answers, are no accident.
 const maxRestarts = 10;
+const mostRecords = 500;
+// How long a broker that is away may hold the end up, for the consumer and for the administration.
+const leaveMs = 5_000;
 
 /**
- * `kafkajs`: `kafka` is your `new Kafka({...})`. It has no callback before partitions are taken away: see docs/kafka.md for
- * what that means. Throws `invalid-option`.
+ * `kafkajs`: `Kafka` is its class, `config` what that is made with. It has no callback before partitions are taken away:
+ * see docs/kafka.md for what that means. Throws `invalid-option`.
  */
-export function kafkajs(kafka: KafkajsKafka, options: KafkajsOptions = {}): KafkaClient {
-  if (typeof kafka?.consumer !== "function" || typeof kafka.admin !== "function") {
-    throw new InboxError("invalid-option", "kafkajs(kafka): kafka must be a new Kafka({...}) of kafkajs.");
-  }
-  const config = options.consumer ?? {};
-  if ("groupId" in config) {
-    throw new InboxError("invalid-option", "kafkajs: groupId is set by the source; leave it out.");
-  }
+export function kafkajs(
+  Kafka: KafkajsKafka,
+  config: KafkajsConfig,
+  options: KafkajsOptions = {},
+): KafkaClient {
+  if (typeof Kafka !== "function") refuse("kafkajs(Kafka, config): Kafka must be the class of kafkajs");
+  if (typeof config !== "object" || config === null)
+    refuse("kafkajs(Kafka, config): config must be an object");
+  const consumer = options.consumer ?? {};
+  if ("groupId" in consumer) refuse("kafkajs: groupId is set by the source; leave it out");
   const milliseconds = (name: string, fallback: number): number =>
-    wholeNumber(name, config[name] as number | undefined, fallback, 1, 86_400_000);
-  const sessionTimeoutMs = milliseconds("sessionTimeout", 30_000);
-  const heartbeatMs = milliseconds("heartbeatInterval", 3_000);
+    wholeNumber(name, consumer[name] as number | undefined, fallback, 1, 86_400_000);
+  const settings: Settings = {
+    ...{ Kafka, config, consumer, fromBeginning: options.fromBeginning ?? true },
+    heartbeatMs: milliseconds("heartbeatInterval", 3_000),
+  };
   return {
     name: "kafkajs",
-    rebalanceTimeoutMs: Math.min(milliseconds("rebalanceTimeout", 60_000), sessionTimeoutMs),
-    open: (request, events) => open(kafka, options, heartbeatMs, request, events),
+    rebalanceTimeoutMs: milliseconds("rebalanceTimeout", 60_000),
+    open: (request, events) => open(settings, request, events),
   };
 }
 
-async function open(
-  kafka: KafkajsKafka,
-  options: KafkajsOptions,
-  heartbeatMs: number,
-  request: ClientRequest,
-  events: ClientEvents,
-): Promise<KafkaSession> {
-  const { topics, groupId } = request;
-  const admin = kafka.admin() as KafkajsAdmin;
-  // A fetch that waits long holds heartbeats up, and with them the news of a rebalance.
-  const config = { maxWaitTimeInMs: 500, ...options.consumer, groupId };
-  const consumer = kafka.consumer(config as never) as KafkajsConsumer;
-  const watermarks = createKafkajsWatermarks(admin);
+async function open(settings: Settings, request: ClientRequest, events: ClientEvents): Promise<KafkaSession> {
+  const { Kafka, config, fromBeginning, heartbeatMs } = settings;
+  const { topics, groupId, facts } = request;
   let stopped = false;
   let closing = false;
   let restarts = 0;
 
-  await connect(admin, topics, groupId);
+  const sockets = createKafkajsSockets(config["socketFactory"] as KafkajsSocketFactory | undefined);
+  const kafka = new Kafka({ ...config, socketFactory: sockets.factory } as never);
+  const admin = kafka.admin({} as never) as KafkajsAdmin;
+  const consumer = kafka.consumer({
+    // A fetch that waits long holds heartbeats up, and with them the news of a rebalance.
+    maxWaitTimeInMs: 500,
+    ...settings.consumer,
+    groupId,
+    retry: retryOf(settings, () => closing),
+  } as never) as KafkajsConsumer;
+  const watermarks = createKafkajsWatermarks(admin);
+
+  await connect(admin, topics, groupId).catch((error: unknown) => {
+    sockets.close();
+    throw error;
+  });
   const membership = createKafkajsMembership({
-    ...{ groupId, consumer, admin, watermarks, events },
-    fromBeginning: options.fromBeginning ?? true,
+    ...{ groupId, fromBeginning, consumer, admin, watermarks, events },
     stopped: () => stopped,
+    closing: () => closing,
   });
   const batches = createKafkajsBatches({
     ...{ consumer, membership, watermarks, events, heartbeatMs },
+    mostAtOnce: Math.min(mostRecords, facts.maxInHand),
     stopped: () => stopped,
     progress: () => (restarts = 0),
   });
@@ -77,20 +103,36 @@ async function open(
   on("heartbeat", () => events.alive());
   // It joins again at once: what can be committed before is committed.
   on("rebalancing", () => void membership.handBack());
-  on<Parameters<typeof batches.filtered>[0]>("start_batch_process", (batch) => batches.filtered(batch));
+  on<FilteredBatch>("start_batch_process", (batch) => batches.filtered(batch));
   on<{ error: Error; restart: boolean }>("crash", ({ error, restart }) => {
     membership.lost();
-    restarts++;
-    if (!restart || restarts >= maxRestarts) {
-      events.failed(
-        new InboxError("source-failed", `The Kafka client gave up: ${error.message}`, { cause: error }),
-      );
-    } else events.warn(`The Kafka client starts again: ${error.message}`);
+    batches.ended();
+    if (closing) return;
+    if (!restart) return gaveUp(error);
+    events.warn(`The Kafka client starts again: ${error.message}`);
+    void countRestart(error);
   });
+
+  function gaveUp(error: Error): void {
+    const text = `The Kafka client gave up: ${error.message}`;
+    events.failed(new InboxError("source-failed", text, { cause: error }));
+  }
+
+  /** While no broker answers the client may start again as often as it takes: that time is the source's to bound. */
+  async function countRestart(error: Error): Promise<void> {
+    try {
+      await admin.listTopics();
+    } catch {
+      return;
+    }
+    if (++restarts >= maxRestarts) gaveUp(error);
+  }
 
   try {
     await consumer.connect();
-    await consumer.subscribe({ topics, fromBeginning: options.fromBeginning ?? true });
+    // Where reading begins is told by a seek. This is where kafkajs goes by itself when the broker has dropped the records
+    // that come next: what is left of them may not be passed over.
+    await consumer.subscribe({ topics, fromBeginning: true });
     await consumer.run({
       autoCommit: false,
       eachBatchAutoResolve: false,
@@ -98,26 +140,55 @@ async function open(
       eachBatch: (payload) => batches.take(payload),
     });
   } catch (error) {
-    await Promise.allSettled([consumer.disconnect(), admin.disconnect()]);
+    closing = true;
+    await leave(consumer, admin, sockets);
     throw error;
   }
 
   return {
-    commit: (positions) => batches.commit(offsetsOf(positions)),
-    pause: ({ topic, partition }) => consumer.pause([{ topic, partitions: [partition] }]),
-    resume: ({ topic, partition }) => consumer.resume([{ topic, partitions: [partition] }]),
+    commit: (positions) => batches.commit(positions),
+    pause: ({ topic, partition }) => attempt(() => consumer.pause([{ topic, partitions: [partition] }])),
+    resume: ({ topic, partition }) => attempt(() => consumer.resume([{ topic, partitions: [partition] }])),
     watermarks,
     async stop() {
       // Stopping the consumer would leave the group: it goes on, with nothing to fetch, until the last commit is done.
       stopped = true;
-      batches.pauseAll(topics);
+      attempt(() => consumer.pause(topics.map((topic) => ({ topic }))));
     },
     async close() {
       if (closing) return;
       closing = true;
-      await Promise.allSettled([consumer.disconnect(), admin.disconnect()]);
+      await leave(consumer, admin, sockets);
     },
   };
+}
+
+/** Between two lives the consumer takes no calls. When it joins again everything is paused first. */
+function attempt(action: () => void): void {
+  try {
+    action();
+  } catch {
+    // As said above.
+  }
+}
+
+/** The user's own answer is asked, but a client that is to end never starts again. */
+function retryOf({ config, consumer }: Settings, closing: () => boolean): object {
+  const { restartOnFailure, ...retry } = {
+    ...{ retries: 5 },
+    ...(config["retry"] as object | undefined),
+    ...(consumer["retry"] as object | undefined),
+  } as { readonly restartOnFailure?: (error: Error) => Promise<boolean> };
+  return {
+    ...retry,
+    restartOnFailure: async (error: Error) => !closing() && ((await restartOnFailure?.(error)) ?? true),
+  };
+}
+
+async function leave(consumer: KafkajsConsumer, admin: KafkajsAdmin, sockets: KafkajsSockets): Promise<void> {
+  await within(consumer.disconnect(), leaveMs).catch(() => false);
+  await within(admin.disconnect(), leaveMs).catch(() => false);
+  sockets.close();
 }
 
 async function connect(admin: KafkajsAdmin, topics: readonly string[], groupId: string): Promise<void> {
@@ -136,12 +207,6 @@ async function connect(admin: KafkajsAdmin, topics: readonly string[], groupId: 
   }
 }
 
-function offsetsOf(positions: readonly Position[]): KafkajsOffsets {
-  const byTopic = new Map<string, { partition: number; offset: string }[]>();
-  for (const { topic, partition, offset } of positions) {
-    const partitions = byTopic.get(topic) ?? [];
-    partitions.push({ partition, offset: String(offset) });
-    byTopic.set(topic, partitions);
-  }
-  return { topics: [...byTopic].map(([topic, partitions]) => ({ topic, partitions })) };
+function refuse(text: string): never {
+  throw new InboxError("invalid-option", `${text}.`);
 }
