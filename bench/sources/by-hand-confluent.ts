@@ -28,9 +28,8 @@ export async function measureConfluent(job: Job): Promise<Result> {
     {
       "bootstrap.servers": job.address,
       "group.id": `bench-${randomUUID()}`,
-      "auto.offset.reset": "earliest",
     },
-    {},
+    { "auto.offset.reset": "earliest" },
   );
   await call((done) => consumer.connect({}, done));
   consumer.setDefaultConsumeTimeout(200);

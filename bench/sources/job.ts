@@ -36,13 +36,15 @@ export interface Result {
   readonly cpuMs: number;
 }
 
+const stalledAfterMs = 60_000;
+
 /** The time between the first delivery and the last of so many acknowledgements. */
 export interface Stopwatch {
   /** Something was delivered. */
   delivered(): void;
   /** So many more were acknowledged. */
   acknowledged(count: number): void;
-  /** Resolves with the last acknowledgement. */
+  /** Resolves with the last acknowledgement; rejects when none comes for a minute. */
   readonly finished: Promise<Result>;
 }
 
@@ -50,14 +52,24 @@ export function stopwatch(deliveries: number): Stopwatch {
   let begun: { at: number; cpu: NodeJS.CpuUsage } | undefined;
   let left = deliveries;
   let finish: (result: Result) => void = () => undefined;
-  const finished = new Promise<Result>((resolve) => (finish = resolve));
+  let give: (error: Error) => void = () => undefined;
+  const finished = new Promise<Result>((resolve, reject) => {
+    finish = resolve;
+    give = reject;
+  });
+  const stalled = setTimeout(
+    () => give(new Error(`Nothing was acknowledged for ${stalledAfterMs} ms; ${left} were left.`)),
+    stalledAfterMs,
+  );
   return {
     delivered() {
       begun ??= { at: performance.now(), cpu: process.cpuUsage() };
     },
     acknowledged(count) {
       left -= count;
+      stalled.refresh();
       if (left > 0 || begun === undefined) return;
+      clearTimeout(stalled);
       const { user, system } = process.cpuUsage(begun.cpu);
       finish({
         ms: performance.now() - begun.at,
