@@ -92,6 +92,11 @@ export interface PendingStore {
   renew(consumer: string, leases: readonly Lease[], leaseMs: number): Promise<readonly Lease[]>;
   /** Writes a failed attempt and its schedule in one transaction. */
   putOff(name: ConsumerName, putOff: PutOff): Promise<PutOffAnswer>;
-  /** Whether anything of the consumer will be handled without somebody's decision. */
-  waits(consumer: string): Promise<boolean>;
+  /** The last place given out so far, of any consumer: a number, as text. What is stored later lies behind it. */
+  lastPosition(): Promise<string>;
+  /**
+   * Whether anything of the consumer will be handled without somebody's decision. `upTo`: of what lies up to this place,
+   * so that the answer becomes no though others go on storing.
+   */
+  waits(consumer: string, upTo?: string): Promise<boolean>;
 }

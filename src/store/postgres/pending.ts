@@ -76,9 +76,18 @@ export function pendingStore(
     putOff: (name, putOff) =>
       withConnection((connection) => writePutOff(connection, sql, protection, name, putOff)),
 
-    waits: (consumer) =>
+    lastPosition: () =>
       withConnection(async (connection) => {
-        const { rows } = await connection.query<{ waits: boolean }>(sql.pendingWaits, [consumer]);
+        const { rows } = await connection.query<{ position: string }>(sql.lastPosition);
+        return rows[0]?.position ?? "0";
+      }),
+
+    waits: (consumer, upTo) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ waits: boolean }>(sql.pendingWaits, [
+          consumer,
+          upTo ?? null,
+        ]);
         return rows[0]?.waits === true;
       }),
   };

@@ -176,7 +176,7 @@ export async function repairEntry(
   }
   void connection.query(sql.insertRepair, [
     ...[id, digest, identity.tenant, identity.producer, identity.id],
-    ...[body.payload, body.keyId, fingerprint.digest],
+    ...[body.payload, body.keyId, fingerprint.digest, fingerprint.mode],
   ]);
   void connection.query(sql.markRepaired, [id, decision]);
   void connection.query(sql.releaseKeys, [numberArray([id])]);

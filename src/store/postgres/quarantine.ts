@@ -33,7 +33,8 @@ export async function insertQuarantine(
     { headers: entry.headers, payload: entry.payload },
     safeJson(entry.headers, Number.POSITIVE_INFINITY),
   );
-  void connection.query("begin");
+  // Whatever the server's default is: what is read after a lock must be what is committed by then.
+  void connection.query("begin isolation level read committed");
   if (entry.pending !== undefined && digest !== null) {
     const held = holdStatement(sql.hold, name.consumer, 1_000, [{ digest, lease: entry.pending.lease }]);
     if (!wasHeld(await connection.query<HoldRow>(held.text, held.values))) {

@@ -1,4 +1,5 @@
 import { claimFunctions } from "./0003-claim-functions.ts";
+import { laneFunctions } from "./0003-lane-functions.ts";
 import { requeueFunctions } from "./0003-requeue-functions.ts";
 import { takeFunctions } from "./0003-take-functions.ts";
 import type { Migration } from "./migration.ts";
@@ -64,6 +65,13 @@ create table ${schema}.pending_lane (
   taken_at      timestamptz,
   taken_to      bigint,
   suspect_to    bigint,
+  ready_from    bigint not null default 0,
+  due_from      timestamptz not null default '-infinity',
+  next_ready    bigint not null default 0,
+  next_due      timestamptz not null default '-infinity',
+  next_at       timestamptz,
+  next_xmax     xid8,
+  whole_at      timestamptz,
   constraint pending_lane_pkey primary key (consumer, lane)
 );
 create sequence ${schema}.lease as bigint;
@@ -75,6 +83,12 @@ comment on column ${schema}.pending_lane.leased_until is
   'Null: free. In the past: its worker died, or was stopped for longer than its lease.';
 comment on column ${schema}.pending_lane.suspect_to is
   'Positions up to here were in the hands of a worker that did not give the lane back: one of them may have ended it.';
+comment on column ${schema}.pending_lane.ready_from is
+  'Nothing ready lies before this place but what took longer than two seconds to commit. Whoever looks from here on does not read again what was handled before, which stays in the indexes as long as the oldest snapshot is open.';
+comment on column ${schema}.pending_lane.due_from is 'The same for what is scheduled, and for parked keys.';
+comment on column ${schema}.pending_lane.next_ready is 'With next_due: the next marks, noted at next_at. They become the marks when every transaction of that moment, below next_xmax, has ended, or after two seconds.';
+comment on column ${schema}.pending_lane.whole_at is
+  'When the lane was looked through from its beginning, which finds what committed late. Once a minute.';
 
 create table ${schema}.parked_key (
   consumer     text collate "C" not null,
@@ -103,5 +117,5 @@ comment on column ${schema}.quarantine.position is 'Its place in the order of ar
 comment on column ${schema}.quarantine.blocking is 'Whether later messages of its key wait for the decision.';
 comment on column ${schema}.quarantine.payload_key_id is
   'The key that payload and headers are sealed with; null: they are as they came.';
-${claimFunctions(schema)}${takeFunctions(schema)}${requeueFunctions(schema)}`,
+${claimFunctions(schema)}${laneFunctions(schema)}${takeFunctions(schema)}${requeueFunctions(schema)}`,
 };

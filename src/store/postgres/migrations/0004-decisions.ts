@@ -1,4 +1,5 @@
 import type { Migration } from "./migration.ts";
+import { notNewFunction } from "./not-new-function.ts";
 
 /** Decisions on quarantine entries: who, when, why, what; groups of failures that look alike; repairs. */
 export const migration0004: Migration = {
@@ -47,11 +48,12 @@ create table ${schema}.repair (
   payload           bytea,
   payload_key_id    text collate "C",
   fingerprint       bytea not null,
+  fingerprint_mode  text collate "C" not null,
   constraint repair_pkey primary key (entry_id)
 );
 create index repair_digest on ${schema}.repair (digest, entry_id);
 comment on table ${schema}.repair is
-  'What was given back to be handled in place of an entry''s own body, beside which it stays.';
+  'What was given back to be handled in place of an entry''s own body, beside which it stays. Its fingerprint is known to the claim as the first body''s is.';
 
 alter table ${schema}.quarantine
   add column error_group text collate "C",
@@ -85,5 +87,5 @@ comment on column ${schema}.quarantine.payload_bytes is 'Of the payload as it ca
 comment on column ${schema}.quarantine.again_of is
   'The entry of the same message that was retried or repaired before, and failed again.';
 comment on column ${schema}.quarantine.import_key is 'Of the exported entry that it was imported from.';
-`,
+${notNewFunction(schema, { repairs: true })}`,
 };

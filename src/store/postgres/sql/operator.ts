@@ -38,17 +38,22 @@ select ${pendingColumns}, p.message_time, p.headers, encode(p.payload, 'hex') as
  where p.digest = $1::text::uuid`;
 
 /**
- * At most 1,000 scheduled messages become due. Never waits: whose row is locked is in a worker's hands. By primary key
+ * At most 1,000 scheduled messages become due, and their keys, so that what waits behind them goes on with them. Never
+ * waits: whose row is locked is in a worker's hands. By primary key
  * where a digest is given, else as the list.
  */
 const hurryPendingSql = (schema: string): string => `
 with waiting as (
-  select p.digest from ${schema}.pending p
+  select p.digest, p.consumer, p.message_key from ${schema}.pending p
    where ${pendingFits}
      and ($9::text is null or p.digest = $9::text::uuid)
      and p.state = 'scheduled' and p.due_at > clock_timestamp()
    limit 1000
      for update skip locked
+), keys as (
+  update ${schema}.parked_key k set due_at = clock_timestamp()
+    from waiting w
+   where k.consumer = w.consumer and k.message_key = w.message_key and k.due_at < 'infinity'
 )
 update ${schema}.pending p set due_at = clock_timestamp() from waiting where p.digest = waiting.digest`;
 

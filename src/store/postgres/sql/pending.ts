@@ -14,19 +14,32 @@ select ${schema}.accept($1::text, $2::text, $3::int, $4::text::uuid[], $5::text:
                         $12::text::text[], $13::text::text[], $14::text::bytea[], $15::text::text[]) as not_new`;
 
 /**
- * Lanes by their primary key, what is in them by `pending_ready` and `pending_scheduled`: three probes a lane where there
- * is nothing to do.
+ * Lanes by their primary key, what is in them by `pending_ready`, `pending_scheduled` and `parked_key_due`: three probes
+ * a lane where there is nothing to do. Each begins at the lane's mark, not at the index's first entry: with a snapshot
+ * open for long, 60 takes of 2,000 messages each took from 1.2 s to 2.2 s more the further they came, and now 0.8 s from
+ * the first to the last.
  */
 export const takeSql = (schema: string): string => `
 select * from ${schema}.take($1::text, $2::text::uuid, $3::int, $4::int, $5::int, $6::text::bigint,
                              $7::text::smallint[], $8::text::bigint[])`;
 
-/** By primary key. The exact taking, not only the lane: another owner's lease stays as it is. */
+/**
+ * By primary key, locked in one order. The exact taking, not only the lane: another owner's lease stays as it is, and so
+ * does a lane that was given back while this was on its way.
+ */
 export const renewLeasesSql = (schema: string): string => `
+with own as materialized (
+  select l.consumer, l.lane
+    from ${schema}.pending_lane l
+    join unnest($2::text::smallint[], $3::text::bigint[]) as d (lane, token) on d.lane = l.lane and d.token = l.lease_token
+   where l.consumer = $1::text and l.leased_until is not null
+   order by l.lane
+     for no key update of l
+)
 update ${schema}.pending_lane l
    set leased_until = clock_timestamp() + $4::int * interval '1 millisecond'
-  from unnest($2::text::smallint[], $3::text::bigint[]) as d (lane, token)
- where l.consumer = $1::text and l.lane = d.lane and l.lease_token = d.token
+  from own
+ where l.consumer = own.consumer and l.lane = own.lane
 returning l.lane, l.lease_token::text as token`;
 
 /** The rows by primary key, the lanes by theirs. First statement of its transaction, as the claim is. */
@@ -91,8 +104,24 @@ delete from ${schema}.pending where digest = $1::text::uuid`;
 export const findProcessedSql = (schema: string): string => `
 select processed_at is not null as processed from ${schema}.message where digest = $1::text::uuid`;
 
-/** One probe of `pending_ready`, `pending_scheduled` and `parked_key_due` each. */
+/** The sequence's own row: what is stored from now on lies behind it. */
+export const lastPositionSql = (schema: string): string => `
+select last_value::text as position from ${schema}.arrival`;
+
+/**
+ * Up to a place, or anywhere. A probe of `pending_ready` in each lane, of `pending_scheduled`, and of `pending_waiting`
+ * for each parked key that waits for no decision; the first one found ends it.
+ */
 export const pendingWaitsSql = (schema: string): string => `
-select exists (select from ${schema}.pending where consumer = $1::text and state = 'ready')
-    or exists (select from ${schema}.pending where consumer = $1::text and state = 'scheduled')
-    or exists (select from ${schema}.parked_key where consumer = $1::text and due_at < 'infinity') as waits`;
+select exists (select from generate_series(0, 63) as l (lane)
+                where exists (select from ${schema}.pending
+                               where consumer = $1::text and lane = l.lane and state = 'ready'
+                                 and position <= coalesce($2::text::bigint, 9223372036854775807)))
+    or exists (select from ${schema}.pending
+                where consumer = $1::text and state = 'scheduled'
+                  and position <= coalesce($2::text::bigint, 9223372036854775807))
+    or exists (select from ${schema}.parked_key k
+                where k.consumer = $1::text and k.due_at < 'infinity'
+                  and exists (select from ${schema}.pending p
+                               where p.consumer = k.consumer and p.message_key = k.message_key and p.state = 'behind'
+                                 and p.position <= coalesce($2::text::bigint, 9223372036854775807))) as waits`;

@@ -98,20 +98,14 @@ select from ${schema}.message m
    for update`;
 
 /**
- * Gives locked entries back to pending at their places, and marks those that went there. At most one body of an
- * identity goes; if several are open, the one that is no conflict, else the older one. The ledger then has the body
+ * Gives locked entries back to pending at their places, and marks those that went there. The ledger then has the body
  * that goes, so that its redelivery is known. By primary keys, pending by its own.
  */
 const retryEntriesSql = (schema: string): string => `
 with fit as materialized (
-  select distinct on (q.digest) q.id
-    from ${schema}.quarantine q
-    join ${schema}.message m on m.digest = q.digest and m.processed_at is null
-   where q.id = any ($1::text::bigint[]) and q.status = 'open'
-     and not exists (select from ${schema}.pending p where p.digest = q.digest)
-   order by q.digest, (q.code = 'payload-conflict'), q.id
+  select array_agg(q.id) as ids from ${schema}.quarantine q where q.id = any ($1::text::bigint[]) and q.status = 'open'
 ), moved as materialized (
-  select ${schema}.requeue((select array_agg(fit.id) from fit)) as id
+  select ${schema}.requeue(fit.ids) as id from fit
 ), known as (
   update ${schema}.message m
      set fingerprint = q.fingerprint, fingerprint_mode = q.fingerprint_mode
@@ -167,18 +161,30 @@ select $2::text::uuid, q.position, ${schema}.lane_of($6::text, $2::text::uuid), 
   from ${schema}.quarantine q
  where q.id = $1::text::bigint
 on conflict (digest) do nothing
-returning 1`;
+returning ${schema}.look_again(array[digest])`;
 
 /** Beside the entry's own body. */
 const insertRepairSql = (schema: string): string => `
-insert into ${schema}.repair (entry_id, digest, tenant, producer, message_id, payload, payload_key_id, fingerprint)
-values ($1::text::bigint, $2::text::uuid, $3::text, $4::text, $5::text, $6::bytea, $7::text, decode($8::text, 'hex'))`;
+insert into ${schema}.repair
+  (entry_id, digest, tenant, producer, message_id, payload, payload_key_id, fingerprint, fingerprint_mode)
+values ($1::text::bigint, $2::text::uuid, $3::text, $4::text, $5::text, $6::bytea, $7::text, decode($8::text, 'hex'),
+        $9::text)`;
 
 /** By primary key. */
 const markRepairedSql = (schema: string): string => `
 update ${schema}.quarantine
    set status = 'repaired', decision_id = $2::text::bigint, decided_at = clock_timestamp()
  where id = $1::text::bigint`;
+
+/**
+ * Which entries may go: decided on so long ago, and their message is not in pending any more, where its budget is counted
+ * from that decision on.
+ */
+const purgeable = (schema: string): string => `
+       q.status <> 'open' and q.decided_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
+   and ($2::text is null or q.consumer = $2::text)
+   and not exists (select from ${schema}.pending p
+                    where p.digest = coalesce((select r.digest from ${schema}.repair r where r.entry_id = q.id), q.digest))`;
 
 /** The audit row of a purge that is about to begin. */
 const recordPurgeSql = (schema: string): string => `
@@ -193,8 +199,7 @@ returning id::text as id`;
 const purgeQuarantineSql = (schema: string): string => `
 with old as (
   select q.id from ${schema}.quarantine q
-   where q.status <> 'open' and q.decided_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
-     and ($2::text is null or q.consumer = $2::text)
+   where ${purgeable(schema)}
    order by q.decided_at
    limit 1000
      for update skip locked
@@ -216,8 +221,7 @@ select entries from counted`;
 const countPurgeableSql = (schema: string): string => `
 select count(*)::int as entries
   from ${schema}.quarantine q
- where q.status <> 'open' and q.decided_at < clock_timestamp() - $1::text::bigint * interval '1 millisecond'
-   and ($2::text is null or q.consumer = $2::text)`;
+ where ${purgeable(schema)}`;
 
 /**
  * An entry of an export. Not if it was imported before (quarantine_import), if an open entry has this body
