@@ -1,5 +1,6 @@
 import type { Position } from "./client.ts";
 import type { OwnedPartition } from "./owned-partition.ts";
+import { within } from "./within.ts";
 
 /** Tells the broker how far partitions are settled. Every commit may be lost or refused: then more is read again. */
 export interface Committer {
@@ -17,6 +18,9 @@ export interface CommitterOptions {
   readonly refused: (error: unknown) => void;
 }
 
+// A client may hold a commit back for as long as the group's coordinator is away; the next ones must not wait behind it.
+const answerTimeoutMs = 10_000;
+
 export function createCommitter({ intervalMs, owned, send, refused }: CommitterOptions): Committer {
   let timer: NodeJS.Timeout | undefined;
   let last: Promise<void> = Promise.resolve();
@@ -33,7 +37,7 @@ export function createCommitter({ intervalMs, owned, send, refused }: CommitterO
       }));
       try {
         // Dying here, or before the broker has it, only means that these records are read again.
-        await send(positions);
+        await answerTo(send(positions), due);
         due.forEach((partition, i) => (partition.committed = (positions[i] as Position).offset));
       } catch (error) {
         refused(error);
@@ -41,6 +45,17 @@ export function createCommitter({ intervalMs, owned, send, refused }: CommitterO
       }
     });
     return last;
+  }
+
+  async function answerTo(answer: Promise<void>, due: readonly OwnedPartition[]): Promise<void> {
+    if (await within(answer, answerTimeoutMs)) return;
+    // It may still arrive, after a newer one: then the broker has an older position, and is told again.
+    const unknown = (): void => {
+      for (const partition of due) partition.committed = undefined;
+      touch();
+    };
+    answer.then(unknown, unknown);
+    throw new Error(`It did not answer within ${answerTimeoutMs} ms.`);
   }
 
   function touch(): void {

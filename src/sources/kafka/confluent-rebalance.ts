@@ -1,4 +1,5 @@
-import { nameOf, type Assignment, type ClientEvents, type TopicPartition } from "./client.ts";
+import type { Assignment, ClientEvents, TopicPartition } from "./client.ts";
+import type { ConfluentPauses } from "./confluent-pauses.ts";
 import {
   call,
   confluentCodes,
@@ -12,10 +13,6 @@ import type { Turns } from "./confluent-turns.ts";
 export interface ConfluentRebalance {
   /** To be called by `rebalance_cb`. librdkafka waits for the answer, which may come later. */
   on(consumer: ConfluentConsumer, error: ConfluentError, partitions: readonly TopicPartition[]): void;
-  /** Remembers that the source rests one partition. */
-  pausedOne(partition: TopicPartition, paused: boolean): void;
-  /** Those that the source does not rest. */
-  unpaused(partitions: readonly ConfluentPartition[]): readonly ConfluentPartition[];
   /** Resolves when everything so far is answered. */
   answered(): Promise<void>;
 }
@@ -26,24 +23,23 @@ const committedTries = 3;
 export function createConfluentRebalance(
   events: ClientEvents,
   turns: Turns,
-  state: { readonly closing: () => boolean; readonly paused: () => boolean },
+  pauses: ConfluentPauses,
+  closing: () => boolean,
 ): ConfluentRebalance {
-  const resting = new Set<string>();
   let last: Promise<void> = Promise.resolve();
 
   const cooperative = (consumer: ConfluentConsumer): boolean =>
     consumer.rebalanceProtocol() === "COOPERATIVE";
 
   async function assign(consumer: ConfluentConsumer, partitions: readonly TopicPartition[]): Promise<void> {
-    const starts = state.closing() ? [] : await begin(consumer, partitions);
+    const starts = closing() ? [] : await begin(consumer, partitions);
     const given = starts.map(({ topic, partition, start }) =>
       start === undefined ? { topic, partition } : { topic, partition, offset: Number(start) },
     );
     await turns.between(() => {
-      for (const partition of partitions) resting.delete(nameOf(partition));
       if (cooperative(consumer)) consumer.incrementalAssign(given);
       else consumer.assign(given);
-      if (state.paused() && given.length > 0) consumer.pause(given);
+      pauses.assigned(given);
     });
   }
 
@@ -90,8 +86,9 @@ export function createConfluentRebalance(
     lost: boolean,
   ): Promise<void> {
     if (lost) events.lost(partitions);
-    else if (!state.closing()) await events.revoked(partitions);
+    else if (!closing()) await events.revoked(partitions);
     await turns.between(() => {
+      if (!closing()) pauses.unassigning(partitions);
       if (cooperative(consumer)) consumer.incrementalUnassign(partitions);
       else consumer.unassign();
     });
@@ -108,17 +105,12 @@ export function createConfluentRebalance(
         return turns.between(() => void consumer.unassign());
       };
       // When it closes librdkafka waits for the answer on its own thread: nothing may stand before it.
-      if (state.closing()) last = answer();
+      if (closing()) last = answer();
       else last = last.then(answer);
       last = last.catch((failure: unknown) => {
-        if (!state.closing()) events.warn(`A rebalance went wrong: ${(failure as Error).message}`);
+        if (!closing()) events.warn(`A rebalance went wrong: ${(failure as Error).message}`);
       });
     },
-    pausedOne(partition, paused) {
-      if (paused) resting.add(nameOf(partition));
-      else resting.delete(nameOf(partition));
-    },
-    unpaused: (partitions) => partitions.filter((partition) => !resting.has(nameOf(partition))),
     answered: () => last,
   };
 }

@@ -38,7 +38,7 @@ export interface ConfluentConsumer {
     timeoutMs: number,
     done: Callback<readonly ConfluentPartition[]>,
   ): unknown;
-  commitCb(partitions: readonly ConfluentPartition[], done: Callback): unknown;
+  commit(partitions: readonly ConfluentPartition[]): unknown;
   assign(partitions: readonly ConfluentPartition[]): unknown;
   unassign(): unknown;
   incrementalAssign(partitions: readonly ConfluentPartition[]): unknown;

@@ -1,6 +1,8 @@
 import { InboxError } from "../../errors.ts";
 import { wholeNumber } from "../../whole-number.ts";
 import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession, TopicPartition } from "./client.ts";
+import { createConfluentCommits } from "./confluent-commits.ts";
+import { createConfluentPauses } from "./confluent-pauses.ts";
 import { createConfluentRebalance } from "./confluent-rebalance.ts";
 import {
   call,
@@ -30,6 +32,7 @@ const owned = [
   "enable.auto.offset.store",
   "enable.partition.eof",
   "rebalance_cb",
+  "offset_commit_cb",
 ];
 
 /**
@@ -67,17 +70,14 @@ async function open(
 ): Promise<KafkaSession> {
   const { facts, topics, groupId } = request;
   const mostAtOnce = Math.min(mostRecords, facts.maxInHand);
-  let holding = false;
   let stopped = false;
   let closing = false;
   let ends: { topic: string; partition: number; offset: number }[] = [];
 
   const turns = createTurns();
-  const rebalance = createConfluentRebalance(events, turns, {
-    closing: () => closing,
-    // What is assigned while intake rests must rest too.
-    paused: () => holding || stopped,
-  });
+  const commits = createConfluentCommits();
+  const pauses = createConfluentPauses(() => consumer, events.warn);
+  const rebalance = createConfluentRebalance(events, turns, pauses, () => closing);
   const Consumer = module.KafkaConsumer as unknown as new (
     config: object,
     topic: undefined,
@@ -98,6 +98,7 @@ async function open(
       rebalance_cb(error: ConfluentError, partitions: readonly TopicPartition[]) {
         rebalance.on(consumer, error, partitions);
       },
+      offset_commit_cb: commits.answered,
     },
     // An object here, even an empty one, would put the topics' settings of `config` (auto.offset.reset) out of force.
     undefined,
@@ -157,29 +158,19 @@ async function open(
     while (!closing) {
       let { room } = await once();
       if (stopped || (await within(room, pauseAfterMs))) continue;
-      holding = true;
-      attempt(() => consumer.pause(consumer.assignments()));
+      pauses.holdAll(true);
       for (let full = true; full && !closing;) {
         const more = await once();
         room = Promise.all([room, more.room]);
         full = !(await within(room, 0));
       }
-      holding = false;
-      if (!stopped && !closing) attempt(() => consumer.resume(rebalance.unpaused(consumer.assignments())));
+      if (!stopped && !closing) pauses.holdAll(false);
     }
   }
 
   /** In an object, as the promise in it is not to be waited for here. */
   const once = (): Promise<{ readonly room: Promise<unknown> }> =>
     turns.poll(receive, (messages) => ({ room: handOver(messages) }));
-
-  function attempt(action: () => unknown): void {
-    try {
-      action();
-    } catch (error) {
-      events.warn(`The Kafka client says: ${(error as Error).message}`);
-    }
-  }
 
   await connect();
   consumer.setDefaultConsumeTimeout(pollMs);
@@ -189,21 +180,9 @@ async function open(
   polling.catch((error: unknown) => events.failed(error as Error));
 
   return {
-    commit: (positions) =>
-      call((done) =>
-        consumer.commitCb(
-          positions.map(({ topic, partition, offset }) => ({ topic, partition, offset: Number(offset) })),
-          done,
-        ),
-      ).then(() => undefined),
-    pause(partition) {
-      rebalance.pausedOne(partition, true);
-      attempt(() => consumer.pause([partition]));
-    },
-    resume(partition) {
-      rebalance.pausedOne(partition, false);
-      if (!holding && !stopped) attempt(() => consumer.resume([partition]));
-    },
+    commit: (positions) => commits.send(consumer, positions),
+    pause: (partition) => pauses.rest(partition, true),
+    resume: (partition) => pauses.rest(partition, false),
     async watermarks({ topic, partition }) {
       const { lowOffset, highOffset } = await call<{ lowOffset: number; highOffset: number }>((done) =>
         consumer.queryWatermarkOffsets(topic, partition, requestTimeoutMs, done),
@@ -212,7 +191,7 @@ async function open(
     },
     async stop() {
       stopped = true;
-      attempt(() => consumer.pause(consumer.assignments()));
+      pauses.holdAll(true);
     },
     async close() {
       closing = true;
