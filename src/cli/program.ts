@@ -4,6 +4,7 @@ import { identifyCommand } from "./commands/identify.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { quarantineListCommand } from "./commands/quarantine-list.ts";
 import { quarantineShowCommand } from "./commands/quarantine-show.ts";
+import { reconcileCommand } from "./commands/reconcile.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -42,6 +43,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(runCommand(io, ended))
     .addCommand(migrateCommand(io, ended))
     .addCommand(quarantine)
+    .addCommand(reconcileCommand(io, ended))
     .addCommand(identifyCommand(io, ended));
   quietly(program, io);
   try {

@@ -14,16 +14,20 @@ import type { SentMessage } from "./sent.ts";
  *   deleted rows by hand.
  * - `unchecked`: applied; the payloads cannot be compared because the two sides fingerprint in different ways.
  */
-export type DifferenceKind =
-  | "missing"
-  | "recent"
-  | "conflicting"
-  | "extra"
-  | "pending"
-  | "quarantined"
-  | "discarded"
-  | "unaccounted"
-  | "unchecked";
+export type DifferenceKind = (typeof differenceKinds)[number];
+
+/** Every kind of difference. */
+export const differenceKinds = [
+  "missing",
+  "recent",
+  "conflicting",
+  "extra",
+  "pending",
+  "quarantined",
+  "discarded",
+  "unaccounted",
+  "unchecked",
+] as const;
 
 /** One message that is not the same on both sides. */
 export interface Difference {
