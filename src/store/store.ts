@@ -1,6 +1,7 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { OperatorStore } from "./operator-store.ts";
+import type { OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
@@ -125,6 +126,7 @@ export interface Store {
   readonly cursors: CursorStore;
   readonly answers: AnswerStore;
   readonly pending: PendingStore;
+  readonly outbox: OutboxStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;
 }

@@ -9,12 +9,14 @@ import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
 import { operatorStore } from "./operator-store.ts";
+import { outboxStore } from "./outbox.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
+import { outboxSql } from "./sql/outbox.ts";
 
 export interface PostgresOptions {
   /** The schema that holds the inbox's tables, as given to `inbox migrate`. Default `inbox`. */
@@ -135,6 +137,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
 
     answers: answerStore(sql, withConnection),
     pending: pendingStore(sql, protection, withConnection),
+    outbox: outboxStore(outboxSql(quoteSchema(schemaName)), protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };

@@ -21,11 +21,12 @@ interface PgTransactionClient {
 }
 
 /**
- * Wraps what `processInTransaction` was given: a client of `pg` on which BEGIN ran, the `sql` of a `sql.begin` callback,
+ * Wraps what a function (`caller`) that needs a transaction was given: a client of `pg` on which BEGIN ran, the `sql` of a `sql.begin` callback,
  * or any `Tx`. Throws `not-a-transaction` for pools, for ORM objects (`docs/drivers.md` has a line for each) and for
  * anything without a `query`. That a transaction is open is not known by that: the store proves it.
  */
-export function userTransaction(given: unknown): UserTransaction {
+export function userTransaction(given: unknown, caller = "processInTransaction"): UserTransaction {
+  const refused = (what: string, advice: string): InboxError => refusedBy(caller, what, advice);
   const shape = shapeOf(given);
   switch (shape) {
     case "pg client":
@@ -132,9 +133,9 @@ function stopIfRefused(text: string, values: readonly unknown[] | undefined): vo
   if (reason) throw reason;
 }
 
-function refused(what: string, advice: string): InboxError {
+function refusedBy(caller: string, what: string, advice: string): InboxError {
   return new InboxError(
     "not-a-transaction",
-    `processInTransaction needs an open transaction and was given ${what}. ${advice}`,
+    `${caller} needs an open transaction and was given ${what}. ${advice}`,
   );
 }

@@ -2,10 +2,17 @@ import { migration0001 } from "./0001-inbox.ts";
 import { migration0002 } from "./0002-answer.ts";
 import { migration0003 } from "./0003-pending.ts";
 import { migration0004 } from "./0004-decisions.ts";
+import { migration0005 } from "./0005-outbox.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
-export const migrations: readonly Migration[] = [migration0001, migration0002, migration0003, migration0004];
+export const migrations: readonly Migration[] = [
+  migration0001,
+  migration0002,
+  migration0003,
+  migration0004,
+  migration0005,
+];
 
 /** The version this release works with. */
 export const currentVersion: number = migrations.length;
