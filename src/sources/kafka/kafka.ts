@@ -8,3 +8,6 @@ export type { KafkaOptions } from "./options.ts";
 export { kafkajs } from "./kafkajs.ts";
 export type { KafkajsConfig, KafkajsOptions } from "./kafkajs.ts";
 export type { KafkajsKafka } from "./kafkajs-shapes.ts";
+export { platformatic } from "./platformatic.ts";
+export type { PlatformaticConfig, PlatformaticOptions } from "./platformatic.ts";
+export type { PlatformaticConsumerClass } from "./platformatic-shapes.ts";

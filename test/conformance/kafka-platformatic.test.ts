@@ -1,0 +1,4 @@
+import { conformance } from "./conformance.ts";
+import { subject } from "./subjects/kafka-platformatic.ts";
+
+conformance(subject);
