@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -9,9 +10,18 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { freePorts } from "./ports.ts";
-import { alive, groupGone, launch, signalGroup, signalLeader, type Mark } from "./processes.ts";
-import type { Place, Plan, Way } from "./way.ts";
+import {
+  alive,
+  environmentOf,
+  groupGone,
+  launch,
+  signalGroup,
+  signalLeader,
+  type Mark,
+} from "./processes.ts";
+import type { Place, Plan, Program, Way } from "./way.ts";
 
 /** A service that lives in a directory, whichever process started it. */
 export interface Instance<Facts> {
@@ -39,9 +49,12 @@ interface State {
   readonly marks: readonly Mark[];
   /** Ends by SIGTERM, not by SIGKILL. */
   readonly gentle: boolean;
+  /** Run before the directory is removed. */
+  readonly remove?: Program | undefined;
 }
 
 const stateFile = "instance.json";
+const run = promisify(execFile);
 
 /** Makes an instance in a directory that is new or empty, and starts it. Ports that turn out to be taken are replaced. */
 export async function createInstance<Facts>(way: Way<Facts>, directory: string): Promise<Instance<Facts>> {
@@ -83,17 +96,24 @@ export async function clearInstance(directory: string): Promise<void> {
   if (!existsSync(directory)) return;
   const real = realpathSync(directory);
   try {
-    const { marks, gentle } = JSON.parse(readFileSync(join(real, stateFile), "utf8")) as State;
+    const { marks, gentle, remove } = JSON.parse(readFileSync(join(real, stateFile), "utf8")) as State;
     if (gentle) {
       for (const mark of marks) signalLeader(mark, "SIGTERM");
       for (const mark of marks) await groupGone(mark, real, 20_000);
     }
     for (const mark of marks) signalGroup(mark, real, "SIGKILL");
     for (const mark of marks) await groupGone(mark, real, 10_000);
+    await runProgram(remove, real);
   } catch {
     // It was never started.
   }
   rmSync(real, { recursive: true, force: true });
+}
+
+async function runProgram(what: Program | undefined, directory: string): Promise<void> {
+  if (what === undefined || !existsSync(directory)) return;
+  const { program, args, env } = what;
+  await run(program, [...args], { cwd: directory, env: environmentOf(env), timeout: 60_000 });
 }
 
 function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]): Instance<Facts> {
@@ -104,7 +124,8 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
   const remember = (list: readonly Mark[]): void => {
     marks = list;
     const draft = join(directory, `${stateFile}.${process.pid}`);
-    const state: State = { way: way.name, ports: place.ports, marks, gentle: plan.gentle === true };
+    const { gentle = false, remove } = plan;
+    const state: State = { way: way.name, ports: place.ports, marks, gentle, remove };
     writeFileSync(draft, JSON.stringify(state));
     renameSync(draft, join(directory, stateFile));
   };
@@ -128,8 +149,17 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
       if (!(await groupGone(mark, directory, 20_000)))
         throw new Error(`${way.name}: process ${mark.pid} outlived SIGKILL.`);
     }
-    await plan.afterKill?.();
+    await runProgram(plan.afterKill, directory);
     if (existsSync(directory)) remember([]);
+  };
+
+  /** Its port may belong to another program by now, which would answer in place of ours. */
+  const refuseTaken = async (): Promise<void> => {
+    const taken = await plan.check().then(
+      () => true,
+      () => false,
+    );
+    if (taken) throw new Error(`${way.name}: something else answers at its address, EADDRINUSE.`);
   };
 
   const instance: Instance<Facts> = {
@@ -143,11 +173,15 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
     },
     alive: allAlive,
     async start() {
-      if (allAlive()) return;
-      await kill();
-      await plan.beforeStart?.();
       const deadline = performance.now() + (plan.startTimeoutMs ?? 60_000);
-      for (const command of plan.commands) remember([...marks, await launch(command, directory)]);
+      // One that lives may still be coming up: whoever started it may have died on the way.
+      const living = allAlive();
+      if (!living) {
+        await kill();
+        await plan.beforeStart?.();
+        await refuseTaken();
+        for (const command of plan.commands) remember([...marks, await launch(command, directory)]);
+      }
       for (;;) {
         try {
           await plan.check();
@@ -158,7 +192,7 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
             await sleep(50);
             continue;
           }
-          killNow();
+          if (!living) killNow();
           throw new Error(
             `${way.name} ${ended ? "ended at its start" : "does not do its work"}: ${String(error)}\n${lastWords()}`,
             { cause: error },
@@ -182,7 +216,7 @@ function instanceAt<Facts>(way: Way<Facts>, place: Place, found: readonly Mark[]
     killNow,
     async remove() {
       await kill();
-      await plan.remove?.();
+      await runProgram(plan.remove, directory);
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
     },
     log,

@@ -29,7 +29,14 @@ export async function ownInstance<Facts>(
     const directory = join(own, `${name}-${process.pid}-${randomUUID().slice(0, 8)}`);
     mkdirSync(directory, { recursive: true });
     writeFileSync(join(directory, "owner"), processBirth(process.pid));
-    const instance = await createInstance(way, join(directory, "instance"));
+    let instance: Instance<Facts>;
+    try {
+      instance = await createInstance(way, join(directory, "instance"));
+    } catch (error) {
+      rmSync(directory, { recursive: true, force: true });
+      reasons.push(error instanceof Error ? error.message : String(error));
+      continue;
+    }
     const exit = atExit(instance.killNow);
     return {
       ...instance,

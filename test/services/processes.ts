@@ -16,13 +16,9 @@ const inherited = ["PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME", "TEMP", "SYSTE
 /** Starts a command in the background, in a process group of its own, working in `directory`, with its log there. */
 export async function launch(command: Command, directory: string): Promise<Mark> {
   const log = openSync(join(directory, `${command.name}.log`), "a", 0o600);
-  const own = inherited.map((name) => [name, process.env[name]] as const);
-  const env = Object.fromEntries(
-    [...own, ...Object.entries(command.env ?? {})].filter(([, value]) => value !== undefined),
-  );
   const child = spawn(command.program, command.args, {
     cwd: directory,
-    env,
+    env: environmentOf(command.env),
     // Ctrl-C at the terminal reaches us, not the service; and one signal to the group reaches all its processes.
     detached: true,
     stdio: ["ignore", log, log],
@@ -36,6 +32,12 @@ export async function launch(command: Command, directory: string): Promise<Mark>
   const { pid } = child;
   if (pid === undefined) throw new Error(`${command.program} was not started.`);
   return { pid, birth: processBirth(pid) };
+}
+
+/** The environment of a service's programs: a few variables of this process, and their own. */
+export function environmentOf(own: Command["env"] = {}): NodeJS.ProcessEnv {
+  const few = inherited.map((name) => [name, process.env[name]] as const);
+  return Object.fromEntries([...few, ...Object.entries(own)].filter(([, value]) => value !== undefined));
 }
 
 export const alive = (mark: Mark): boolean => sameProcessAlive(mark.pid, mark.birth);

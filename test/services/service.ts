@@ -12,6 +12,8 @@ export type * from "./facts.ts";
 /** A service of one test's own, to be stopped, killed and started again; it keeps its data and its address. */
 export interface OwnService<Facts> {
   readonly facts: Facts;
+  /** Holds its settings, its data and its logs. A setting that a test changes there is read at the next start. */
+  readonly directory: string;
   /** What its processes have written so far, for a failing test's message. */
   log(): string;
   /** Starts it after `stop` or `kill`, and resolves when it does its work. Harmless while it runs. */

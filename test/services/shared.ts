@@ -6,8 +6,9 @@ import { atExit } from "./at-exit.ts";
 import { clearInstance, createInstance, foundInstance, type Instance } from "./instance.ts";
 import type { Help, Kind } from "./way.ts";
 
-/** Where the services of this checkout live. */
-export const servicesRoot: string = resolve(import.meta.dirname, "../..", ".cache", "services");
+/** Where the services of this checkout live; TEST_SERVICES_DIRECTORY names another place, for services apart from them. */
+export const servicesRoot: string =
+  process.env["TEST_SERVICES_DIRECTORY"] || resolve(import.meta.dirname, "../..", ".cache", "services");
 
 /** What a search for a service gave. */
 export type Found<Facts> = There<Facts> | Missing;
@@ -103,7 +104,7 @@ export function sharedService<Facts>(
       : { kind: "there", facts: given, from: "the environment", pids: [] };
   };
   const usual = async (): Promise<Found<Facts> | undefined> => {
-    const facts = await kind.usual?.();
+    const facts = process.env["TEST_SERVICES_USUAL"] === "0" ? undefined : await kind.usual?.();
     return facts === undefined
       ? undefined
       : { kind: "there", facts, from: "what listens on the usual port", pids: [] };

@@ -47,14 +47,17 @@ export interface Plan<Facts> {
   /** Its processes have work to do when they end: SIGTERM, and SIGKILL only for those that do not follow. Default false. */
   readonly gentle?: boolean;
   /** Run after the processes were killed, where that alone does not end the service. */
-  afterKill?(): Promise<void>;
-  /** Run before the directory is removed. */
-  remove?(): Promise<void>;
+  readonly afterKill?: Program;
+  /** Run before the directory is removed, also for what a dead process left, where something outlives the processes. */
+  readonly remove?: Program;
 }
 
-export interface Command {
+export interface Command extends Program {
   /** Names its log: `NAME.log`. */
   readonly name: string;
+}
+
+export interface Program {
   readonly program: string;
   readonly args: readonly string[];
   /** Added to a few variables of this process; `undefined` takes one away. Secrets go here or into files, never into `args`. */

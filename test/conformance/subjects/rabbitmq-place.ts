@@ -104,9 +104,8 @@ async function total(management: string, queue: string): Promise<number> {
 
 /** As the documentation says for all but tests: minutes, looked at once a minute. */
 async function shortenLease(own: OwnService<RabbitmqFacts>): Promise<void> {
-  const { directory } = own as unknown as { readonly directory: string };
   const settings = `{quorum_tick_interval, ${tickMs}}, {consumer_timeout, ${leaseMs}}, {channel_tick_interval, ${tickMs}}`;
-  writeFileSync(join(directory, "advanced.config"), `[{rabbit, [${settings}]}].\n`);
+  writeFileSync(join(own.directory, "advanced.config"), `[{rabbit, [${settings}]}].\n`);
   await own.restart();
 }
 
