@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createInterface } from "node:readline/promises";
 import type { Redact } from "./redact.ts";
 
 /** What a command sees of the outside: data goes to `print`, talk to `say`. */
@@ -13,6 +15,10 @@ export interface Io {
   readonly terminal: boolean;
   /** Replaces the last status line on a terminal; `""` clears it. Nothing elsewhere. */
   status(line: string): void;
+  /** Writes text to stdout and waits while its reader is slower: for more than fits in memory. */
+  write(text: string): Promise<void>;
+  /** Asks a person on the terminal; `undefined` where there is none. */
+  ask(question: string): Promise<string | undefined>;
   readonly redact: Redact;
 }
 
@@ -35,6 +41,19 @@ export function processIo(redact: Redact): Io {
     },
     terminal,
     status,
+    write: async (text) => {
+      if (!process.stdout.write(text)) await once(process.stdout, "drain");
+    },
+    async ask(question) {
+      if (!terminal || process.stdin.isTTY !== true) return undefined;
+      status("");
+      const lines = createInterface({ input: process.stdin, output: process.stderr });
+      try {
+        return await lines.question(question);
+      } finally {
+        lines.close();
+      }
+    },
     redact,
   };
 }

@@ -1,9 +1,10 @@
 import { Command } from "commander";
 import { readFileSync } from "node:fs";
+import { explainCommand } from "./commands/explain.ts";
 import { identifyCommand } from "./commands/identify.ts";
 import { migrateCommand } from "./commands/migrate.ts";
-import { quarantineListCommand } from "./commands/quarantine-list.ts";
-import { quarantineShowCommand } from "./commands/quarantine-show.ts";
+import { pendingCommand } from "./commands/pending.ts";
+import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
@@ -20,8 +21,11 @@ Examples:
   $ inbox run handler.ts --source orders.ndjson      apply every message of a file once
   $ tail -f events.ndjson | inbox run handler.ts --source -
   $ inbox identify event.json                        which id the inbox would take, and why
-  $ inbox quarantine list                            what needs a person
+  $ inbox quarantine groups                          what needs a person, failures that look alike together
   $ inbox quarantine show 17
+  $ inbox quarantine retry 17 --why "the account is there now"
+  $ inbox pending list                               what is stored and not handled yet
+  $ inbox explain order-17                           what became of a message, and what it waits for
 
 The database is DATABASE_URL, or what PGHOST and the other variables of libpq name. Without either, "inbox run" starts
 the PostgreSQL that npm ships, under .inbox/postgres.
@@ -37,12 +41,12 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .version(packageVersion(), "-V, --version")
     .addHelpText("after", examples)
     .showHelpAfterError("(inbox --help shows how)");
-  const quarantine = new Command("quarantine").description("messages that were set aside for a person");
-  quarantine.addCommand(quarantineListCommand(io, ended)).addCommand(quarantineShowCommand(io, ended));
   program
     .addCommand(runCommand(io, ended))
     .addCommand(migrateCommand(io, ended))
-    .addCommand(quarantine)
+    .addCommand(quarantineCommand(io, ended))
+    .addCommand(pendingCommand(io, ended))
+    .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
     .addCommand(identifyCommand(io, ended));
   quietly(program, io);

@@ -17,7 +17,7 @@ import { exportEntries, type ExportedBodies } from "./export-entries.ts";
 import { importEntries, type ImportOptions, type ImportSummary } from "./import-entries.ts";
 import { createRedaction, type RedactionOptions } from "./redact.ts";
 import { entryMissing, repairRequest, type RepairInput } from "./repair.ts";
-import { showEntry, type ShownEntry } from "./show-entry.ts";
+import { showEntry, showRepair, type RepairPreview, type ShownEntry } from "./show-entry.ts";
 
 export interface QuarantineOptions extends RedactionOptions {
   readonly store: Store;
@@ -69,6 +69,8 @@ export interface Quarantine {
   retry(id: string, decider: Decider): Promise<string>;
   /** `retry` with a changed message; the entry keeps what came beside it. Also rejects with `invalid-payload`. */
   repair(id: string, changes: RepairInput, decider: Decider): Promise<string>;
+  /** What a repair would change. Refuses what `repair` would refuse about the message, and decides nothing. */
+  previewRepair(id: string, changes: RepairInput): Promise<RepairPreview>;
   /** The entry will not be handled; what waits behind it goes on. Rejects as `retry` does. */
   discard(id: string, decider: Decider): Promise<string>;
   /**
@@ -128,6 +130,10 @@ export function createQuarantine({ store, payloadSchema, ...hidden }: Quarantine
       const checked = checkedDecider(decider);
       const request = await repairRequest(await entryOf(id), changes, payloadSchema);
       return decided(await quarantined.repair(id, request, checked));
+    },
+    async previewRepair(id, changes) {
+      const entry = await entryOf(id);
+      return showRepair(redaction, entry, await repairRequest(entry, changes, payloadSchema));
     },
     retryMany: (filter, decider) => decideMany(quarantined, "retry", filter, decider),
     discardMany: (filter, decider) => decideMany(quarantined, "discard", filter, decider),

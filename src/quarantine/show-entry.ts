@@ -1,4 +1,6 @@
+import type { Identity } from "../message/message.ts";
 import type { QuarantineEntry, RepairedAs } from "../store/quarantine-entry.ts";
+import type { RepairRequest } from "../store/quarantine-store.ts";
 import { payloadDiff } from "./payload-diff.ts";
 import type { Redaction } from "./redact.ts";
 import { comparable, showPayload, type ShownPayload } from "./shown-body.ts";
@@ -27,6 +29,24 @@ export function showEntry(redaction: Redaction, entry: QuarantineEntry): ShownEn
       diff: shownDiff(redaction, payload, repair.payload),
     },
   };
+}
+
+/** What a repair would make of an entry, for people. */
+export interface RepairPreview extends Identity {
+  readonly key: string | undefined;
+  readonly type: string | undefined;
+  readonly payload: ShownPayload;
+  /** As of a repair that is made. */
+  readonly diff: string;
+}
+
+export function showRepair(
+  redaction: Redaction,
+  entry: QuarantineEntry,
+  { identity, key, type, payload }: RepairRequest,
+): RepairPreview {
+  const diff = shownDiff(redaction, entry.payload, payload);
+  return { ...identity, key, type, payload: showPayload(redaction, payload), diff };
 }
 
 /** `payloadDiff` of what may be shown: a change in a hidden part is not seen, and is said to be possible. */

@@ -12,7 +12,7 @@ test("help has examples, goes to stdout and is no failure", async () => {
   const { code, stdout, stderr } = await runInbox(["--help"]);
   assert.equal(code, 0);
   assert.match(stdout, /inbox run handler\.ts --source orders\.ndjson/);
-  assert.match(stdout, /quarantine list/);
+  assert.match(stdout, /quarantine groups/);
   assert.equal(stderr, "");
 });
 

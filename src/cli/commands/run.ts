@@ -6,6 +6,7 @@ import { driverFor } from "../../store/postgres/drivers/detect.ts";
 import { migrateSchema } from "../../store/postgres/migrate.ts";
 import { postgres } from "../../store/postgres/postgres.ts";
 import type { Store } from "../../store/store.ts";
+import { loadConfig } from "../config.ts";
 import { openDatabase, type Database } from "../database.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -18,6 +19,7 @@ import { exitCodeOf, quarantined, summaryLine, summaryOf } from "../run-summary.
 import { startRunTalk } from "../run-talk.ts";
 import { onStopSignals } from "../stop-signals.ts";
 import { UsageError } from "../usage-error.ts";
+import { configOption } from "../with-store.ts";
 
 interface Options extends RunSourceOptions {
   readonly consumer?: string;
@@ -25,6 +27,7 @@ interface Options extends RunSourceOptions {
   readonly lanes?: number;
   readonly maxBatch?: number;
   readonly schema: string;
+  readonly config?: string;
   readonly migrate: boolean;
   readonly resume: boolean;
   readonly json?: true;
@@ -75,6 +78,7 @@ export function runCommand(io: Io, ended: Action): Command {
     .option("--lanes <n>", `transactions side by side (default: ${defaultLanes})`, wholeNumber(1, 64))
     .option("--max-batch <n>", "most messages in one transaction", wholeNumber(1, 10_000))
     .addOption(schemaOption())
+    .addOption(configOption())
     .option("--no-migrate", "leave the inbox's tables as they are")
     .option("--no-resume", "begin at the file's start; what was applied before is found as a duplicate")
     .addOption(jsonOption())
@@ -82,13 +86,14 @@ export function runCommand(io: Io, ended: Action): Command {
     .action(async (handlerPath: string, options: Options) => {
       const plan = planSource(options);
       const loaded = await loadHandler(handlerPath);
+      const config = await loadConfig(io, options.config);
       const consumer = consumerOf(options, loaded);
       const lanes = options.lanes ?? loaded.options.lanes ?? defaultLanes;
       // Beside the lanes: quarantine, attempts, the worker's lease and the position.
       const database = await openDatabase(io, { local: "start", maxConnections: lanes + 4 });
       try {
         await prepare(io, database, loaded, options);
-        const store = postgres(database.pool, { schema: options.schema });
+        const store = postgres(database.pool, { schema: options.schema, payloadKeys: config.payloadKeys });
         ended(await work(io, store, loaded, { ...options, consumer, lanes }, plan));
       } finally {
         await database.close();

@@ -1,0 +1,165 @@
+import type { Command } from "commander";
+import { InboxError } from "../../errors.ts";
+import { printable } from "../../message/show-value.ts";
+import type { Quarantine } from "../../quarantine/quarantine.ts";
+import type { QuarantineFilter } from "../../store/quarantine-entry.ts";
+import type { Decider } from "../../store/quarantine-store.ts";
+import { carryOutDecision } from "../carry-out.ts";
+import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
+import { exitCodes, type ExitCode } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { jsonOption, wholeNumber } from "../options.ts";
+import type { Action } from "../program.ts";
+import { addFilter, filterOf, leavesOut, type FilterOptions } from "../quarantine-filter.ts";
+import { counted } from "../table.ts";
+import { UsageError } from "../usage-error.ts";
+import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
+import { groupTable } from "./quarantine-groups.ts";
+import { entryTable } from "./quarantine-list.ts";
+
+interface Options extends FilterOptions, DeciderOptions, StoreOptions {
+  readonly all?: true;
+  readonly expected?: number;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+type Kind = "retry" | "discard";
+
+const about: Readonly<Record<Kind, { readonly description: string; readonly done: string }>> = {
+  retry: {
+    description: "give entries back to be handled, as they are, by the running workers",
+    done: "given back to be handled",
+  },
+  discard: {
+    description: "decide that entries are not to be handled; what waits behind them goes on",
+    done: "discarded",
+  },
+};
+
+const notes = (kind: Kind): string => `
+Entries are named by their ids, or chosen by a filter; of a filter, open entries only. A decision on many is made only
+if as many entries fit as you expect: --dry-run shows how many, --expected confirms the number. It counts at once, and is
+carried out in batches; a command that is ended on the way leaves the rest to: inbox quarantine resume
+
+Examples:
+  $ inbox quarantine ${kind} 17 --why "the account is there now"
+  $ inbox quarantine ${kind} --group 0f3a5c7e9b1d2f4a --dry-run
+  $ inbox quarantine ${kind} --group 0f3a5c7e9b1d2f4a --expected 4000 --why "the account is there now"
+
+Exit codes: 0 all decided, 1 refused or failed, 2 wrong usage, 3 some entries could not be decided on, or are left.`;
+
+/** `inbox quarantine retry` and `discard`. */
+export function quarantineDecideCommand(io: Io, ended: Action, kind: Kind): Command {
+  const command = addFilter(storeCommand(kind))
+    .description(about[kind].description)
+    .argument("[ids...]", "entries, from: inbox quarantine list")
+    .option("--all", "all open entries")
+    .option("--expected <n>", "how many entries fit the filter", wholeNumber(0, 2_147_483_647))
+    .option("--dry-run", "show what would be decided, and decide nothing");
+  return addDeciderOptions(command)
+    .addOption(jsonOption())
+    .addHelpText("after", notes(kind))
+    .action((ids: readonly string[], options: Options) => {
+      const filter = filterOf(options);
+      checkChoice(ids, filter, options.all === true);
+      return withStore(io, options, async ({ quarantine }) => {
+        if (options.dryRun) return ended(await preview(io, quarantine, ids, filter, options));
+        ended(
+          ids.length > 0
+            ? await decideEach(io, quarantine, kind, ids, options)
+            : await decideMany(io, quarantine, kind, filter, options),
+        );
+      });
+    });
+}
+
+function checkChoice(ids: readonly string[], filter: QuarantineFilter, all: boolean): void {
+  const ways = [ids.length > 0, leavesOut(filter), all].filter(Boolean).length;
+  if (ways === 0)
+    throw new UsageError("Say which entries: by their ids, by a filter such as --group, or --all.");
+  if (ways > 1) throw new UsageError("Give either ids, or a filter, or --all.");
+}
+
+/** Shows what would be decided on. */
+async function preview(
+  io: Io,
+  quarantine: Quarantine,
+  ids: readonly string[],
+  filter: QuarantineFilter,
+  { json }: Options,
+): Promise<ExitCode> {
+  if (ids.length === 0) {
+    const entries = await quarantine.count(filter);
+    const groups = await quarantine.groups(filter, 1_000);
+    if (json) io.print(JSON.stringify({ entries, groups }));
+    else if (groups.length > 0) io.print(groupTable(groups));
+    io.say(`${counted(entries, "open entry fits", "open entries fit")}: --expected ${entries}`);
+    return exitCodes.fine;
+  }
+  let missing = false;
+  for (const id of ids) {
+    const entry = await quarantine.show(id);
+    if (entry === undefined) {
+      io.say(`There is no entry ${printable(id)} in quarantine.`);
+      missing = true;
+    } else if (json) {
+      const { payload: _, repair: _repair, headers: _headers, ...row } = entry;
+      io.print(JSON.stringify(row));
+    } else io.print(entryTable([entry]));
+  }
+  return missing ? exitCodes.failed : exitCodes.fine;
+}
+
+async function decideEach(
+  io: Io,
+  quarantine: Quarantine,
+  kind: Kind,
+  ids: readonly string[],
+  options: Options,
+): Promise<ExitCode> {
+  const decider: Decider = await deciderOf(io, options);
+  let refused = false;
+  for (const id of ids) {
+    try {
+      const decision = await quarantine[kind](id, decider);
+      if (options.json) io.print(JSON.stringify({ id, decision, kind }));
+      io.say(`Entry ${printable(id)} is ${about[kind].done}.`);
+    } catch (error) {
+      if (!(error instanceof InboxError) || error.retryable) throw error;
+      refused = true;
+      const { code, message } = error;
+      if (options.json) io.print(JSON.stringify({ id, error: { code, message } }));
+      io.say(`inbox: ${printable(message)}`);
+    }
+  }
+  return refused ? exitCodes.failed : exitCodes.fine;
+}
+
+async function decideMany(
+  io: Io,
+  quarantine: Quarantine,
+  kind: Kind,
+  filter: QuarantineFilter,
+  options: Options,
+): Promise<ExitCode> {
+  const expected = options.expected ?? (await confirmed(io, quarantine, kind, filter));
+  const decider = await deciderOf(io, options);
+  const recorded = await quarantine[`${kind}Many`](filter, { ...decider, expected });
+  return carryOutDecision(io, quarantine, recorded, options.json === true);
+}
+
+/** Asks for the number, which nobody types without having read it. */
+async function confirmed(
+  io: Io,
+  quarantine: Quarantine,
+  kind: Kind,
+  filter: QuarantineFilter,
+): Promise<number> {
+  const count = await quarantine.count(filter);
+  const fit = counted(count, "open entry fits", "open entries fit");
+  const answer = await io.ask(`${fit}. To ${kind} ${count === 1 ? "it" : "them"}, type the number: `);
+  if (answer === undefined) throw new UsageError(`${fit}. Confirm with --expected ${count}.`);
+  if (answer.trim() === String(count)) return count;
+  throw new UsageError("Nothing is decided.");
+}
