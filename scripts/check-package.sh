@@ -72,7 +72,7 @@ export default (message: Message) => {
 HANDLER
 cat >check.ts <<'HANDLER'
 import type { HandlerContext, Message } from "transactional-inbox";
-export const options = { consumer: "checking", maxAttempts: 1 };
+export const options = { consumer: "checking", retry: { maxAttempts: 1 } };
 export default async (_: Message, { tx }: HandlerContext) => {
   const { rows } = await tx.query<{ balance: number }>("select balance from account where id = 'a'");
   if (rows[0]?.balance !== 2) throw new Error(`The balance is ${rows[0]?.balance}, not 2.`);

@@ -68,6 +68,11 @@ export const errorCatalogue = {
     meaning: "The handler said the message can never be handled (PermanentError, or quarantine(reason)).",
   },
   "attempts-exhausted": { retryable: false, meaning: "The message failed as often as allowed." },
+  "lease-lost": {
+    retryable: true,
+    meaning:
+      "A worker lost its lease of a lane of pending messages; its work was rolled back, another one has them.",
+  },
   crashed: {
     retryable: false,
     meaning: "The message ended the process that handled it as often as allowed.",

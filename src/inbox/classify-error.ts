@@ -20,6 +20,8 @@ const environmentClasses = new Set(["08", "53", "58"]);
 const networkCodes = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"],
   ...["EHOSTUNREACH", "ENETUNREACH", "ENETDOWN"],
+  // fetch
+  ...["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_SOCKET"],
   // postgres.js
   ...["CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
 ]);
@@ -27,6 +29,9 @@ const storeCodes = new Set([
   ...["connection-lost", "store-unavailable", "commit-unknown", "interrupted"],
   ...["schema-missing", "schema-outdated", "schema-newer"],
 ]);
+
+/** The inbox's own codes that say so without the database being away. */
+const ownEnvironments = new Set(["lease-lost", "payload-key-missing"]);
 
 /** Walks the causes: an ORM's error tells its driver's error as its cause. The outermost that says something decides. */
 export function classifyError(error: unknown, classifier?: ErrorClassifier): ErrorClass {
@@ -37,7 +42,7 @@ export function classifyError(error: unknown, classifier?: ErrorClassifier): Err
     const code = codeOf(link);
     if (link instanceof InboxError) {
       if (code === "busy") return "conflict";
-      if (storeCodes.has(code)) return "environment";
+      if (storeCodes.has(code) || ownEnvironments.has(code)) return "environment";
       if (!link.retryable) return "permanent";
       continue;
     }

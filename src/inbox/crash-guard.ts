@@ -14,6 +14,8 @@ import type { LaneContext } from "./lane-context.ts";
  * committed "started" mark; a mark left by a dead worker is a crash of that message, and of no other.
  */
 export interface CrashGuard {
+  /** Names this worker process. */
+  readonly workerId: string;
   start(): Promise<void>;
   /** Works through messages that a lane took, carefully where there is reason to. */
   work(items: readonly Item[]): Promise<void>;
@@ -39,6 +41,8 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
   }
 
   async function workCarefully(item: Item): Promise<void> {
+    const { key } = item.message;
+    if (key !== undefined && item.pending?.grant.stuck.has(key) === true) return;
     let marks: { crashes: number; running: number };
     try {
       marks = await workers.markStarted(id, item.digest);
@@ -72,6 +76,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
   }
 
   return {
+    workerId: id,
     async start() {
       await workers.open(consumer, id, leaseMs);
       await beat();
@@ -81,9 +86,13 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
       timer.unref();
     },
     async work(items) {
-      if (died === 0 || items[0]?.redelivered !== true) return gate.together(() => workLane(context, items));
+      const [first] = items;
+      const pending = first?.pending !== undefined;
+      // A lane that was not given back tells of a death by itself; a broker's redelivery may have other reasons.
+      const careful = first?.redelivered === true && (pending || died > 0);
+      if (!careful) return gate.together(() => workLane(context, items));
       // Most of what comes again was applied before the death: those need no care and no time of their own.
-      const suspects = await gate.together(() => settleTaken(context, items));
+      const suspects = pending ? items : await gate.together(() => settleTaken(context, items));
       // Beside other lanes, what kills the process would leave its neighbours' marks behind too.
       for (const suspect of suspects) await gate.alone(() => workCarefully(suspect));
     },

@@ -3,11 +3,12 @@ import { receiveMessage } from "../message/create-message.ts";
 import { fingerprintMode } from "../message/fingerprint-mode.ts";
 import { createIdentityDigest } from "../message/identity.ts";
 import { isRejected, type Message, type MessageInput, type Received } from "../message/message.ts";
-import { telemetry } from "../telemetry/channels.ts";
 import { InboxError } from "../errors.ts";
 import type { QuarantineEntry } from "../store/quarantine-entry.ts";
 import type { ConsumerName } from "../store/store.ts";
 import type { Source } from "../sources/source.ts";
+import { createAcceptor } from "./accept.ts";
+import { announce } from "./announce.ts";
 import { createAnswers, type Answers } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunOptions } from "./dry-run.ts";
 import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
@@ -23,6 +24,7 @@ import { createPace } from "./pace.ts";
 import { processInTransaction, type JoinedResult } from "./process-in-transaction.ts";
 import { quarantineReceived } from "./quarantine-received.ts";
 import { runSource, type Run, type RunOptions } from "./run.ts";
+import { workPending, type Work, type WorkOptions } from "./work.ts";
 
 /** Takes a message in: `begin` is called when it shall be worked on, `done` once, with its outcome. */
 export type Enter = (
@@ -64,8 +66,22 @@ export interface Inbox<Data = unknown> {
     messages: readonly Given[],
     handler: MessageHandler<Data, Result> | BatchHandler<Data>,
   ): Promise<Processed<Result>[]>;
-  /** Takes messages from a source until it ends or the run is stopped. */
+  /**
+   * Takes messages from a source until it ends or the run is stopped, and handles what of the consumer is pending. Throws
+   * `invalid-option` for options that break their rules.
+   */
   run(source: Source, handler: MessageHandler<Data> | BatchHandler<Data>, options?: RunOptions): Run;
+  /**
+   * Stores messages for `work`: identity and body are committed, then it answers `stored`. A redelivery is `stored` until
+   * it is handled, `duplicate` after that. Messages of one key are handled in the order they are given here. Never
+   * rejects for a message: acknowledge only if `settle` is `"ack"`.
+   */
+  accept(message: Given): Promise<Processed<never>>;
+  accept(messages: readonly Given[]): Promise<Processed<never>[]>;
+  /** `accept` for a source: what it brings is stored and acknowledged, and handled elsewhere by `work` or `run`. */
+  acceptFrom(source: Source, options?: Omit<RunOptions, "mode">): Run;
+  /** Handles what is pending, in lanes as `run` does, until it is stopped. Any number of processes may work at once. */
+  work(handler: MessageHandler<Data> | BatchHandler<Data>, options?: WorkOptions): Work;
   /**
    * Runs a handler for a message, or for an entry of the quarantine, in a transaction that is always rolled back, and
    * tells how it would have ended and what it sent. Rejects with `decision-needs` for an entry without identity, and if
@@ -95,9 +111,19 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   const context: LaneContext = {
     ...{ store: options.store, name, settings, payloadSchema: options.payloadSchema, pace },
     usage: createHandlerUsage(options.consumer),
-    ...{ signal: undefined, waitForStore: undefined },
+    ...{ signal: undefined, waitForStore: undefined, deferral: undefined },
   };
   const lanes = createLanes(settings.lanes, pace, (items) => workLane(context, items));
+
+  const wakers = new Set<() => void>();
+  const wakeAll = (): void => {
+    for (const wake of wakers) wake();
+  };
+  const onWorker = (wake: () => void): (() => void) => {
+    wakers.add(wake);
+    return () => void wakers.delete(wake);
+  };
+  const acceptor = createAcceptor(context, undefined, wakeAll);
 
   const received = (given: Given): Received =>
     "rejected" in given || "bytes" in given ? given : receiveMessage(given);
@@ -111,8 +137,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     message,
     handler,
     redelivered,
-    conflicts: 0,
-    processed: undefined,
+    ...{ pending: undefined, conflicts: 0, deferrals: 0, processed: undefined },
     digest: digestOf(message),
     tenant: message.tenant,
     producer: message.producer,
@@ -143,6 +168,12 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
       else enter(message, handler, false, begin, resolve);
     });
 
+  const runs = (source: Source, handler: Handler | undefined, runOptions: RunOptions): Run =>
+    runSource({ context, enter, onWorker, wakeAll, source, handler, options: runOptions });
+
+  const accept = (given: Given): Promise<Processed<never>> =>
+    one(given, neverCalled, acceptor.submit) as Promise<Processed<never>>;
+
   return {
     consumer: options.consumer,
     answers: createAnswers(options.store, options.consumer, mode, digestOf),
@@ -161,10 +192,17 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
         itemOf(own, ownHandler, false, () => undefined);
       return dryRun(context, message, handler as Handler, trying, dryRunOptions);
     },
-    run: (source, handler, runOptions = {}) =>
-      runSource({ context, enter, source, handler: handler as Handler, options: runOptions }),
+    run: (source, handler, runOptions = {}) => runs(source, handler as Handler, runOptions),
+    accept: ((given: Given | readonly Given[]) =>
+      isList(given) ? Promise.all(given.map(accept)) : accept(given)) as Inbox["accept"],
+    acceptFrom: (source, runOptions = {}) => runs(source, undefined, runOptions),
+    work: (handler, workOptions = {}) => workPending(context, handler as Handler, workOptions, onWorker),
   };
 }
+
+const isList = (given: Given | readonly Given[]): given is readonly Given[] => Array.isArray(given);
+
+const neverCalled: Handler = () => undefined;
 
 /** An entry's message as it came. */
 const messageOf = (entry: QuarantineEntry): MessageInput => ({
@@ -177,8 +215,3 @@ const messageOf = (entry: QuarantineEntry): MessageInput => ({
   type: entry.type,
   headers: entry.headers,
 });
-
-function announce(name: ConsumerName, message: Message, { outcome, error }: Processed): void {
-  if (telemetry.outcome.hasSubscribers)
-    telemetry.outcome.publish({ consumer: name.consumer, message, outcome, error });
-}

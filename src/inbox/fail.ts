@@ -1,25 +1,28 @@
 import { InboxError, type ErrorCode } from "../errors.ts";
-import { asError, classifyError, errorText } from "./classify-error.ts";
+import { asError, classifyError, errorText, isStoreAway } from "./classify-error.ts";
 import { isQuarantine, isRetryIn } from "./handler.ts";
 import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
+import { leave, leaveFollowers } from "./leave.ts";
+import { putOff, type Failure } from "./put-off.ts";
+import { delayAfter, isUsedUp } from "./retry.ts";
 
-/** Waits for a failed attempt: doubled each time, capped, and spread over the upper half so that a herd comes apart. */
-export function retryDelay(context: LaneContext, attempts: number): number {
-  const { retryDelayMs, maxRetryDelayMs, random } = context.settings;
-  const full = Math.min(maxRetryDelayMs, retryDelayMs * 2 ** Math.min(attempts - 1, 40));
-  return Math.round(full / 2 + (full / 2) * random());
-}
+/** The wait after so many failures that are nobody's fault. */
+export const uncountedDelay = ({ settings }: LaneContext, failures: number): number =>
+  delayAfter(settings.retry.environment, failures, settings.random);
 
 /** Answers items whose failure is not theirs: delivered again, not counted. */
 export function failUncounted(context: LaneContext, items: readonly Item[], error: unknown): void {
   for (const item of items) {
-    settle(item, {
-      outcome: "failed",
-      settle: "retry",
-      retryAfterMs: retryDelay(context, 1),
-      error: asError(error),
-    });
+    if (item.pending !== undefined) leave(context, item);
+    else {
+      settle(item, {
+        outcome: "failed",
+        settle: "retry",
+        retryAfterMs: uncountedDelay(context, 1),
+        error: asError(error),
+      });
+    }
   }
 }
 
@@ -30,11 +33,16 @@ export function busy(
   code: "busy" | "transaction-conflict",
   cause?: unknown,
 ): void {
+  if (item.pending !== undefined) return leave(context, item);
+  const retryAfterMs = Math.round(context.settings.claimLockTimeoutMs * (1 + context.settings.random()));
+  const { key } = item.message;
+  if (context.deferral !== undefined && key !== undefined && context.settings.order !== "skip") {
+    return context.deferral.stash.add(item, key, retryAfterMs);
+  }
   const text =
     code === "busy"
       ? "Another transaction holds the claim of this message."
       : `Other transactions were in the way ${item.conflicts} times.`;
-  const retryAfterMs = Math.round(context.settings.claimLockTimeoutMs * (1 + context.settings.random()));
   settle(item, {
     outcome: "busy",
     settle: "retry",
@@ -44,47 +52,102 @@ export function busy(
 }
 
 /**
- * The end of an attempt that failed in a transaction of its own, which is rolled back by now. Counts it, or puts the
- * message into quarantine. Dying before either commits leaves the message unacknowledged and the attempt uncounted.
+ * The end of an attempt that failed in a transaction of its own, which is rolled back by now. Dying before what is
+ * written here commits leaves the message unacknowledged, or in pending, and the attempt uncounted. Resolves with the
+ * wait in milliseconds where the item is to run again in its place.
  */
-export async function failAlone(context: LaneContext, item: Item, failure: unknown): Promise<void> {
-  if (isRetryIn(failure)) {
-    const error = new InboxError(
-      "handler-deferred",
-      `The handler asked to run again in ${failure.afterMs} ms.`,
+export async function failAlone(
+  context: LaneContext,
+  item: Item,
+  thrown: unknown,
+): Promise<number | undefined> {
+  if (isQuarantine(thrown)) {
+    await quarantineItem(
+      context,
+      item,
+      "handler-rejected",
+      new Error(thrown.reason),
+      (item.pending?.attempts ?? 0) + 1,
     );
-    return settle(item, { outcome: "failed", settle: "retry", retryAfterMs: failure.afterMs, error });
+    return undefined;
   }
-  if (isQuarantine(failure)) {
-    return quarantineItem(context, item, "handler-rejected", new Error(failure.reason), 1);
+  const failure = failureOf(context, thrown);
+  // Interrupted by a stop: whoever comes next has it anew.
+  if (!failure.counts && context.signal?.aborted === true) {
+    failUncounted(context, [item], failure.error);
+    return undefined;
   }
-  const kind = classifyError(failure, context.settings.classifyError);
-  if (kind === "environment" || kind === "conflict") return failUncounted(context, [item], failure);
   try {
-    const code = codeFor(failure);
-    const { attempts } = await context.store.recordAttempt(context.name, {
-      ...claimOf(item),
-      code,
-      error: errorText(failure),
-    });
-    if (kind === "permanent") {
-      const permanentCode = code === "handler-failed" ? "handler-rejected" : code;
-      return await quarantineItem(context, item, permanentCode, failure, attempts);
+    if (failure.permanent) {
+      const { attempts } = await recordAttempt(context, item, failure);
+      const code = failure.code === "handler-failed" ? "handler-rejected" : failure.code;
+      await quarantineItem(context, item, code, failure.error, attempts);
+      return undefined;
     }
-    if (attempts >= context.settings.maxAttempts) {
-      return await quarantineItem(context, item, "attempts-exhausted", failure, attempts);
+    if (context.deferral === undefined) return await answerFailed(context, item, failure);
+    if (context.settings.order === "block" && item.message.key !== undefined) {
+      return await blockLane(context, item, failure);
     }
-    settle(item, {
-      outcome: "failed",
-      settle: "retry",
-      retryAfterMs: retryDelay(context, attempts),
-      error: asError(failure),
-      attempts,
-    });
+    const { exhausted } = await putOff(context, item, failure);
+    if (exhausted !== undefined)
+      await quarantineItem(context, item, "attempts-exhausted", failure.error, exhausted);
+    return undefined;
   } catch (error) {
+    if (isStoreAway(error) && (await context.waitForStore?.(error))) return failAlone(context, item, thrown);
     failUncounted(context, [item], error);
+    return undefined;
   }
 }
+
+function failureOf(context: LaneContext, thrown: unknown): Failure {
+  if (isRetryIn(thrown)) {
+    const error = new InboxError(
+      "handler-deferred",
+      `The handler asked to run again in ${thrown.afterMs} ms.`,
+    );
+    return { error, code: error.code, counts: false, permanent: false, afterMs: thrown.afterMs };
+  }
+  const kind = classifyError(thrown, context.settings.classifyError);
+  const code = thrown instanceof InboxError ? thrown.code : "handler-failed";
+  const counts = kind === "failure" || kind === "permanent";
+  return { error: asError(thrown), code, counts, permanent: kind === "permanent", afterMs: undefined };
+}
+
+/** For a caller who sees to the redelivery: counts, and tells when to try again. */
+async function answerFailed(context: LaneContext, item: Item, failure: Failure): Promise<undefined> {
+  const { settings } = context;
+  const answer = { outcome: "failed", settle: "retry", error: failure.error } as const;
+  if (!failure.counts) {
+    settle(item, { ...answer, retryAfterMs: failure.afterMs ?? uncountedDelay(context, 1) });
+    return undefined;
+  }
+  const { attempts, elapsedMs } = await recordAttempt(context, item, failure);
+  if (isUsedUp(settings.retry, attempts, elapsedMs)) {
+    await quarantineItem(context, item, "attempts-exhausted", failure.error, attempts);
+  } else {
+    const retryAfterMs = delayAfter(settings.retry, attempts, settings.random);
+    settle(item, { ...answer, retryAfterMs, attempts });
+  }
+  return undefined;
+}
+
+/** The lane waits with the message in hand. */
+async function blockLane(context: LaneContext, item: Item, failure: Failure): Promise<number | undefined> {
+  const { settings } = context;
+  if (!failure.counts) return failure.afterMs ?? uncountedDelay(context, ++item.deferrals);
+  item.deferrals = 0;
+  const { attempts, elapsedMs } = await recordAttempt(context, item, failure);
+  if (!isUsedUp(settings.retry, attempts, elapsedMs))
+    return delayAfter(settings.retry, attempts, settings.random);
+  await quarantineItem(context, item, "attempts-exhausted", failure.error, attempts);
+  return undefined;
+}
+
+const recordAttempt = (context: LaneContext, item: Item, { code, error }: Failure) =>
+  context.store.recordAttempt(context.name, {
+    ...{ digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
+    ...{ fingerprint: item.fingerprint, code, error: errorText(error) },
+  });
 
 /** Puts a message into quarantine and answers it; if that fails too it is not acknowledged. */
 export async function quarantineItem(
@@ -94,28 +157,42 @@ export async function quarantineItem(
   failure: unknown,
   attempts: number,
 ): Promise<void> {
-  const { message } = item;
+  const { message, pending } = item;
+  const conflict = code === "payload-conflict";
+  const blocking =
+    context.deferral !== undefined &&
+    context.settings.order === "park-key" &&
+    message.key !== undefined &&
+    !conflict;
   try {
     const outcome = await context.store.quarantine(context.name, {
       identity: { digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
       rawIdentity: undefined,
       key: message.key,
       type: message.type,
+      time: message.time,
       headers: message.headers,
       payload: message.bytes,
       fingerprint: item.fingerprint,
       code,
       error: errorText(failure),
       attempts,
+      pending: pending && { lease: pending.grant, position: pending.position },
+      blocking,
     });
+    if (outcome === "gone") return leave(context, item);
+    if (blocking) leaveFollowers(context, item);
     if (outcome === "already-applied") return settle(item, { outcome: "duplicate", settle: "ack" });
     settle(item, {
-      outcome: code === "payload-conflict" ? "conflict" : "rejected",
+      outcome: conflict ? "conflict" : "rejected",
       settle: "ack",
       error: new InboxError(code, errorText(failure), { cause: failure }),
       attempts,
     });
   } catch (error) {
+    if (isStoreAway(error) && (await context.waitForStore?.(error))) {
+      return quarantineItem(context, item, code, failure, attempts);
+    }
     failUncounted(context, [item], error);
   }
 }
@@ -126,14 +203,3 @@ export function quarantineConflict(context: LaneContext, item: Item): Promise<vo
     "This identity was seen before with another payload. The first stays applied; this one was not run.";
   return quarantineItem(context, item, "payload-conflict", new InboxError("payload-conflict", text), 0);
 }
-
-const claimOf = ({ digest, tenant, producer, id, fingerprint }: Item) => ({
-  digest,
-  tenant,
-  producer,
-  id,
-  fingerprint,
-});
-
-const codeFor = (failure: unknown): ErrorCode =>
-  failure instanceof InboxError ? failure.code : "handler-failed";

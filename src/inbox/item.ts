@@ -1,8 +1,27 @@
 import type { Fingerprint } from "../message/fingerprint.ts";
 import type { Message } from "../message/message.ts";
 import type { Claim } from "../store/store.ts";
+import type { Lease } from "../store/pending.ts";
 import type { Handler } from "./handler.ts";
 import type { Processed } from "./outcome.ts";
+
+/** A lane of pending messages in this worker's hands, until all it got with it are done. */
+export interface Grant extends Lease {
+  /** Keys of which a message was put off or left: their later messages of this taking are left too. */
+  readonly stuck: Set<string>;
+  /** A message of it was left because something was in its way: the lane is not taken again at once. */
+  hindered: boolean;
+  /** Aborted when the lease is lost: what runs under it is rolled back. */
+  readonly lost: AbortSignal;
+}
+
+/** What is known of a message that was pending. */
+export interface FromPending {
+  readonly grant: Grant;
+  readonly position: string;
+  readonly attempts: number;
+  readonly deferrals: number;
+}
 
 /** One message on its way through the inbox, from hand-over to its outcome. */
 export interface Item extends Claim {
@@ -11,9 +30,13 @@ export interface Item extends Claim {
   readonly handler: Handler;
   /** The source says it was handed over before: after an unclean death such a message is run with care. */
   readonly redelivered: boolean;
+  /** Where it comes from pending and not from a source. */
+  readonly pending: FromPending | undefined;
   /** How often another transaction was in its way. */
   conflicts: number;
-  /** Its outcome; set once, by `settle`. */
+  /** How often it was put off without being at fault. */
+  deferrals: number;
+  /** Its outcome; set once, by `settle`. A pending message that is left where it is gets none. */
   processed: Processed | undefined;
   readonly onSettled: (processed: Processed) => void;
 }

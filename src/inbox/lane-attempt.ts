@@ -1,13 +1,17 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode, InboxError } from "../errors.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import { asError, classifyError, isStoreAway } from "./classify-error.ts";
 import { busy, failAlone, failUncounted, quarantineConflict, quarantineItem } from "./fail.ts";
-import { createInterrupt } from "./interrupt.ts";
+import { claimItems, holdItems, storeParked, type Claimed } from "./claim-items.ts";
+import { commit, firstFailed, type Blame } from "./commit.ts";
+import { createInterrupt, type Interrupt } from "./interrupt.ts";
 import { settle, type Item } from "./item.ts";
-import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
-import { readPayloads, runHandlers, type SentStatement, type Work } from "./run-handlers.ts";
+import { leave } from "./leave.ts";
+import { readPayloads, runHandlers, type Work } from "./run-handlers.ts";
+import { withoutStuck } from "./stuck.ts";
 
 /**
  * Works through messages of one lane until each has its outcome. All of them are tried in one transaction first; what
@@ -17,7 +21,8 @@ import { readPayloads, runHandlers, type SentStatement, type Work } from "./run-
 export async function workLane(context: LaneContext, items: readonly Item[]): Promise<void> {
   const parts: (readonly Item[])[] = [items];
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-    if (part.length > 0) parts.unshift(...(await attempt(context, part)));
+    const free = withoutStuck(context, part);
+    if (free.length > 0) parts.unshift(...(await attempt(context, free)));
   }
 }
 
@@ -30,7 +35,7 @@ export async function settleTaken(context: LaneContext, items: readonly Item[]):
   let tx: LaneTransaction | undefined;
   try {
     tx = await begin(context, undefined);
-    return await claim(context, tx, items, conflicts);
+    return (await claimItems(context, tx, items, conflicts)).fresh;
   } catch {
     return items;
   } finally {
@@ -54,21 +59,24 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   }
 
   const conflicts: Item[] = [];
-  let fresh: readonly Item[];
+  let claimed: Claimed;
   try {
-    fresh = await claim(context, tx, items, conflicts);
+    claimed =
+      items[0]?.pending === undefined
+        ? await storeParked(context, tx, await claimItems(context, tx, items, conflicts))
+        : await holdItems(context, tx, items);
   } catch (error) {
     await tx.rollback();
     return claimFailed(context, items, error, keyed);
   }
-  telemetry.claimed.publish({ consumer: name.consumer, size, fresh: fresh.length });
-  if (fresh.length === 0) {
+  telemetry.claimed.publish({ consumer: name.consumer, size, fresh: claimed.fresh.length });
+  if (claimed.all.length === 0) {
     await tx.rollback();
     context.pace.ended(size, 0, 0, keyed);
     for (const item of conflicts) await quarantineConflict(context, item);
     return [];
   }
-  const rest = await workAndCommit(context, tx, fresh, size, keyed);
+  const rest = await workAndCommit(context, tx, claimed, size, keyed);
   for (const item of conflicts) await quarantineConflict(context, item);
   return rest;
 }
@@ -84,39 +92,16 @@ const begin = (
     connectTimeoutMs: settings.connectTimeoutMs,
   });
 
-/** Claims all items; settles those that were taken before and collects those whose payload differs. */
-async function claim(
-  context: LaneContext,
-  tx: LaneTransaction,
-  items: readonly Item[],
-  conflicts: Item[],
-): Promise<readonly Item[]> {
-  // One order for all claims of all processes, so that two overlapping batches wait for each other in no circle.
-  const claims = items.length === 1 ? items : [...items].sort((a, b) => (a.digest < b.digest ? -1 : 1));
-  const { notNew } = await tx.claim(claims);
-  if (notNew.length === 0) return items;
-  const taken = new Map(notNew.map(({ digest, seen }) => [digest, { seen }]));
-  const fresh: Item[] = [];
-  for (const item of items) {
-    const met = taken.get(item.digest);
-    const judgement = met === undefined ? "new" : judgeSeen(item, met.seen);
-    if (judgement === "new") fresh.push(item);
-    else if (judgement === "conflict") conflicts.push(item);
-    else if (judgement === "gone") busy(context, item, "busy");
-    else settle(item, { outcome: judgement, settle: "ack" });
-  }
-  return fresh;
-}
-
 async function workAndCommit(
   context: LaneContext,
   tx: LaneTransaction,
-  fresh: readonly Item[],
-  claimed: number,
+  { fresh, behind, all }: Claimed,
+  size: number,
   keyed: boolean,
 ): Promise<readonly (readonly Item[])[]> {
   const { consumer } = context.name;
   const interrupt = createInterrupt(context.settings.handlerTimeoutMs, context.signal);
+  const unwatch = watchLeases(fresh, interrupt);
   let lost: Error | undefined;
   tx.onLost((error) => {
     lost = error;
@@ -132,74 +117,59 @@ async function workAndCommit(
     if (work.kind === "blamed") {
       const sent = work.index === undefined ? undefined : await firstFailed(work.earlier);
       await tx.rollback();
-      if (lost !== undefined) return await storeAway(context, fresh, lost);
-      return await setAside(context, fresh, readable.items, sent ?? work, keyed);
+      if (lost !== undefined) return await storeAway(context, all, lost);
+      return await setAside(context, all, readable.items, sent ?? work, keyed);
     }
     const ran = readable.items.slice(0, work.results.length);
-    const unrun = readable.items.slice(work.results.length);
+    const unrun =
+      readable.held.length === 0 ? readable.items.slice(work.results.length) : fresh.filter(isUnrun);
     const unreadable = readable.unreadable.map(([item]) => item);
-    if (unrun.length + unreadable.length > 0) await tx.unclaim([...unrun, ...unreadable]);
+    const fromPending = fresh[0]?.pending !== undefined;
+    if (!fromPending && unrun.length + unreadable.length > 0) await tx.unclaim([...unrun, ...unreadable]);
     telemetry.handled.publish({ consumer, size: ran.length });
     const workMs = performance.now() - started;
-    const failure = await commit(tx, work.statements);
+    // What was pending is claimed by being taken out of there, in this very transaction.
+    const finished = fromPending && ran.length > 0 ? tx.finish(ran) : undefined;
+    const failure = await commit(tx, work.statements, finished);
     if (failure !== undefined) {
       await tx.rollback();
-      if (lost !== undefined && !isStoreAway(failure.failure)) return await storeAway(context, fresh, lost);
-      return await setAside(context, fresh, readable.items, failure, keyed);
+      if (lost !== undefined && !isStoreAway(failure.failure)) return await storeAway(context, all, lost);
+      return await setAside(context, all, readable.items, failure, keyed);
     }
     // Dying here redelivers all of them; the claims make the second run a no-op.
     telemetry.committed.publish({ consumer, size: ran.length, ms: performance.now() - started });
     // Where time was over, only as many would have fitted as were run.
-    context.pace.ended(unrun.length > 0 ? ran.length : claimed, ran.length, workMs, keyed);
+    context.pace.ended(unrun.length > 0 ? ran.length : size, ran.length, workMs, keyed);
     ran.forEach((item, i) => settle(item, { outcome: "applied", settle: "ack", result: work.results[i] }));
+    for (const item of behind) settle(item, { outcome: "stored", settle: "ack", waitsFor: "key" });
     for (const [item, error] of readable.unreadable)
       await quarantineItem(context, item, error.code, error, 1);
     return [unrun];
+
+    function isUnrun(item: Item): boolean {
+      return !ran.includes(item) && !unreadable.includes(item);
+    }
   } catch (error) {
     await tx.rollback();
-    return await setAside(context, fresh, fresh, { index: undefined, failure: error }, keyed);
+    return await setAside(context, all, all, { index: undefined, failure: error }, keyed);
   } finally {
+    unwatch();
     interrupt.close();
   }
 }
 
-interface Blame {
-  readonly index: number | undefined;
-  readonly failure: unknown;
-}
-
-/**
- * Sends COMMIT right behind the returned statements: if one of them failed, the server answers ROLLBACK. Only a
- * statement that names its number of rows is waited for first.
- */
-async function commit(tx: LaneTransaction, statements: readonly SentStatement[]): Promise<Blame | undefined> {
-  if (statements.some(({ statement }) => statement.expectRows !== undefined)) {
-    const blame = await firstFailed(statements);
-    if (blame !== undefined) return blame;
+/** Interrupts the work when a lease that it stands on is lost. */
+function watchLeases(items: readonly Item[], interrupt: Interrupt): () => void {
+  const signals = new Set(items.flatMap(({ pending }) => (pending ? [pending.grant.lost] : [])));
+  const onLost = (): void =>
+    interrupt.now(new InboxError("lease-lost", "The lease of a lane ran out; another worker may have it."));
+  for (const signal of signals) {
+    if (signal.aborted) onLost();
+    else signal.addEventListener("abort", onLost, { once: true });
   }
-  try {
-    await tx.commit();
-    return undefined;
-  } catch (error) {
-    if (error instanceof InboxError && error.code === "commit-unknown")
-      return { index: undefined, failure: error };
-    return (await firstFailed(statements)) ?? { index: undefined, failure: error };
-  }
-}
-
-/** The first returned statement that failed, or that changed another number of rows than it said. */
-async function firstFailed(statements: readonly SentStatement[]): Promise<Blame | undefined> {
-  for (const { index, statement, answer } of statements) {
-    try {
-      const { rowCount } = await answer;
-      if (statement.expectRows === undefined || rowCount === statement.expectRows) continue;
-      const text = `A statement changed ${rowCount} rows where it must change ${statement.expectRows}.`;
-      return { index, failure: new InboxError("unexpected-row-count", text) };
-    } catch (error) {
-      return { index, failure: error };
-    }
-  }
-  return undefined;
+  return () => {
+    for (const signal of signals) signal.removeEventListener("abort", onLost);
+  };
 }
 
 /**
@@ -214,12 +184,13 @@ async function setAside(
   keyed: boolean,
 ): Promise<readonly (readonly Item[])[]> {
   if (isStoreAway(failure)) return storeAway(context, fresh, failure);
-  const kind = classifyError(failure, context.settings.classifyError);
-  if (kind === "conflict") return conflicted(context, fresh, failure, keyed, "transaction-conflict");
-  if (fresh.length === 1) {
-    await failAlone(context, fresh[0] as Item, failure);
+  if (hasCode(failure, "lease-lost")) {
+    failUncounted(context, fresh, failure);
     return [];
   }
+  const kind = classifyError(failure, context.settings.classifyError);
+  if (kind === "conflict") return conflicted(context, fresh, failure, keyed, "transaction-conflict");
+  if (fresh.length === 1) return failed(context, fresh[0] as Item, failure);
   const blamed = index === undefined ? undefined : ran[index];
   if (blamed === undefined) return rolledBack(context, halves(fresh), failure);
   const at = fresh.indexOf(blamed);
@@ -238,11 +209,26 @@ async function claimFailed(
     const held = hasCode(error, "55P03");
     return conflicted(context, items, error, keyed, held ? "busy" : "transaction-conflict");
   }
-  if (items.length === 1) {
-    await failAlone(context, items[0] as Item, error);
-    return [];
-  }
+  if (items.length === 1) return failed(context, items[0] as Item, error);
   return rolledBack(context, halves(items), error);
+}
+
+/** A message that failed alone; where its lane waits for it, it is tried again in its place. */
+async function failed(
+  context: LaneContext,
+  item: Item,
+  failure: unknown,
+): Promise<readonly (readonly Item[])[]> {
+  const waitMs = await failAlone(context, item, failure);
+  if (waitMs === undefined) return [];
+  const stopping = context.deferral?.stopping;
+  await sleep(waitMs, undefined, { signal: stopping }).catch(() => undefined);
+  if (stopping?.aborted !== true) return [[item]];
+  // Those behind it in the lane must not run either: they wait together, and the stop gives them back.
+  const { key } = item.message;
+  if (item.pending === undefined && key !== undefined) context.deferral?.stash.add(item, key, 0);
+  else leave(context, item);
+  return [];
 }
 
 /** Other transactions were in the way: again, smaller, a little later; one that stays in the way alone is `busy`. */

@@ -3,6 +3,17 @@ import type { ConsumerName, Store } from "../store/store.ts";
 import type { HandlerUsage } from "./handler-usage.ts";
 import type { InboxSettings } from "./options.ts";
 import type { Pace } from "./pace.ts";
+import type { Stash } from "./stash.ts";
+
+/** What a worker does with messages that cannot be handled now. */
+export interface Deferral {
+  /** Aborted when the worker begins to stop. */
+  readonly stopping: AbortSignal;
+  /** Messages of a source whose key another process is working on. */
+  readonly stash: Stash;
+  /** Something in pending will be due in so many milliseconds. */
+  soon(delayMs: number): void;
+}
 
 /** What every step of the inbox shares. */
 export interface LaneContext {
@@ -20,4 +31,6 @@ export interface LaneContext {
    * or where it is not given: they are answered `failed`.
    */
   readonly waitForStore: ((error: unknown) => Promise<boolean>) | undefined;
+  /** Where failed messages go; `undefined` where whoever called sees to their redelivery. */
+  readonly deferral: Deferral | undefined;
 }

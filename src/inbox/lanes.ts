@@ -5,6 +5,11 @@ import type { Pace } from "./pace.ts";
 export interface Lanes {
   /** Puts a message into the lane of its key, or without one into the shortest. */
   submit(item: Item): void;
+  /**
+   * Lets messages of a key go on in front of all others of their lane. They are asked for when no other message of the
+   * lane is being worked on, so that none of the key can have got in between.
+   */
+  again(key: string, take: () => readonly Item[]): void;
   /** Takes back what no lane has begun, in order. */
   takeUnstarted(): Item[];
   /** Resolves when nothing is queued and nothing is being worked on. */
@@ -15,6 +20,8 @@ interface Lane {
   queue: Item[];
   /** The next item in `queue`; a queue is cut only now and then. */
   head: number;
+  /** Messages that go first, to be asked for between two batches. */
+  again: (() => readonly Item[])[];
   working: boolean;
 }
 
@@ -24,18 +31,22 @@ interface Lane {
  */
 export function createLanes(
   count: number,
-  pace: Pace,
+  pace: Pick<Pace, "limit">,
   work: (items: readonly Item[]) => Promise<void>,
 ): Lanes {
-  const lanes: Lane[] = Array.from({ length: count }, () => ({ queue: [], head: 0, working: false }));
+  const lanes: Lane[] = Array.from({ length: count }, () => ({
+    ...{ queue: [], head: 0, again: [], working: false },
+  }));
   const waiting: (() => void)[] = [];
   let busyLanes = 0;
 
   const length = (lane: Lane): number => lane.queue.length - lane.head;
 
+  const keyLane = (key: string): Lane => lanes[hashKey(key) % count] as Lane;
+
   function laneFor(item: Item): Lane {
     const { key } = item.message;
-    if (key !== undefined) return lanes[hashKey(key) % count] as Lane;
+    if (key !== undefined) return keyLane(key);
     return lanes.reduce((best, lane) =>
       length(lane) + Number(lane.working) < length(best) + Number(best.working) ? lane : best,
     );
@@ -53,6 +64,7 @@ export function createLanes(
       if (
         (item.message.key !== undefined) !== keyed ||
         item.redelivered !== first.redelivered ||
+        (item.pending === undefined) !== (first.pending === undefined) ||
         item.handler !== first.handler
       )
         break;
@@ -68,10 +80,25 @@ export function createLanes(
     return items;
   }
 
+  function begin(lane: Lane): void {
+    if (lane.working) return;
+    lane.working = true;
+    busyLanes++;
+    void drain(lane);
+  }
+
   async function drain(lane: Lane): Promise<void> {
     // What is handed over in the same turn is worked on together.
     await Promise.resolve();
-    while (length(lane) > 0) await work(take(lane));
+    for (;;) {
+      if (lane.again.length > 0) {
+        const first = lane.again.splice(0).flatMap((takeThem) => takeThem());
+        lane.queue = [...first, ...lane.queue.slice(lane.head)];
+        lane.head = 0;
+      }
+      if (length(lane) === 0) break;
+      await work(take(lane));
+    }
     lane.working = false;
     busyLanes--;
     if (busyLanes === 0) for (const resolve of waiting.splice(0)) resolve();
@@ -81,10 +108,12 @@ export function createLanes(
     submit(item) {
       const lane = laneFor(item);
       lane.queue.push(item);
-      if (lane.working) return;
-      lane.working = true;
-      busyLanes++;
-      void drain(lane);
+      begin(lane);
+    },
+    again(key, takeThem) {
+      const lane = keyLane(key);
+      lane.again.push(takeThem);
+      begin(lane);
     },
     takeUnstarted() {
       const items: Item[] = [];

@@ -4,6 +4,7 @@ import type { FingerprintOptions } from "../message/fingerprint-mode.ts";
 import { maxConsumerBytes } from "../message/limits.ts";
 import type { IsolationLevel, Store } from "../store/store.ts";
 import type { ErrorClassifier } from "./classify-error.ts";
+import { retryPolicy, type RetryOptions, type RetryPolicy } from "./retry.ts";
 import { wholeNumber } from "../whole-number.ts";
 
 export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = undefined> {
@@ -28,17 +29,19 @@ export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = unde
   readonly claimLockTimeoutMs?: number | undefined;
   /** How long to wait for a connection, in milliseconds. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** Failed attempts after which a message goes to quarantine. Default 5. */
-  readonly maxAttempts?: number | undefined;
+  /** When a message that failed runs again, and when it does not any more. */
+  readonly retry?: RetryOptions | undefined;
+  /**
+   * What a failed message does to the later ones of its key, in `run` and `work`. `park-key`: they are stored behind it
+   * and follow it in order; other keys go on. `block`: its lane waits. `skip`: they go on without it. A message without
+   * a key keeps nobody waiting. Default `park-key`.
+   */
+  readonly order?: Order | undefined;
   /**
    * Unclean deaths of the process during one message after which it goes to quarantine. Default 3: a kill from outside
    * looks the same, and may hit the same message twice.
    */
   readonly maxCrashes?: number | undefined;
-  /** Wait after the first failed attempt, in milliseconds; doubles with each one more. Default 1,000. */
-  readonly retryDelayMs?: number | undefined;
-  /** Longest wait between two attempts, in milliseconds. Default 300,000. */
-  readonly maxRetryDelayMs?: number | undefined;
   /** Serialization failures and deadlocks of one message before it is answered `busy`. They never count as attempts. Default 10. */
   readonly maxConflicts?: number | undefined;
   /** Default `read committed`. The others work by retry. */
@@ -57,16 +60,19 @@ export interface InboxSettings {
   readonly handlerTimeoutMs: number;
   readonly claimLockTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  readonly maxAttempts: number;
+  readonly retry: RetryPolicy;
+  readonly order: Order;
   readonly maxCrashes: number;
-  readonly retryDelayMs: number;
-  readonly maxRetryDelayMs: number;
   readonly maxConflicts: number;
   readonly isolation: IsolationLevel;
   readonly classifyError: ErrorClassifier | undefined;
   readonly random: () => number;
 }
 
+/** What a failed message does to the later ones of its key. */
+export type Order = "park-key" | "block" | "skip";
+
+const orders: readonly string[] = ["park-key", "block", "skip"];
 const isolationLevels: readonly string[] = ["read committed", "repeatable read", "serializable"];
 
 /** Checks every option; throws `invalid-option` with field, rule and value. */
@@ -82,6 +88,10 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
       "invalid-option",
       `isolation must be one of ${isolationLevels.join(", ")}; got ${show(isolation)}.`,
     );
+  }
+  const order = options.order ?? "park-key";
+  if (!orders.includes(order)) {
+    throw new InboxError("invalid-option", `order must be one of ${orders.join(", ")}; got ${show(order)}.`);
   }
   const { maxConnections } = options.store;
   // One connection stays free for quarantine, attempts and the worker's lease.
@@ -100,10 +110,9 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
     handlerTimeoutMs: wholeNumber("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, 1, 86_400_000),
     claimLockTimeoutMs: wholeNumber("claimLockTimeoutMs", options.claimLockTimeoutMs, 100, 1, 60_000),
     connectTimeoutMs: wholeNumber("connectTimeoutMs", options.connectTimeoutMs, 5_000, 1, 600_000),
-    maxAttempts: wholeNumber("maxAttempts", options.maxAttempts, 5, 1, 1_000_000),
+    retry: retryPolicy(options.retry),
+    order,
     maxCrashes: wholeNumber("maxCrashes", options.maxCrashes, 3, 1, 1_000),
-    retryDelayMs: wholeNumber("retryDelayMs", options.retryDelayMs, 1_000, 0, 86_400_000),
-    maxRetryDelayMs: wholeNumber("maxRetryDelayMs", options.maxRetryDelayMs, 300_000, 0, 604_800_000),
     maxConflicts: wholeNumber("maxConflicts", options.maxConflicts, 10, 0, 1_000),
     isolation,
     classifyError: options.classifyError,

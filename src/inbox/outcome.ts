@@ -1,5 +1,6 @@
 /**
- * What became of one delivery. The first four are final and acknowledged; `conflict`, `rejected` and `late` are
+ * What became of one delivery. The first three are final and acknowledged; `stored` is
+ * acknowledged because the body is in pending or quarantine; `conflict`, `rejected` and `late` are
  * acknowledged because the body is in quarantine; `busy` and `failed` are delivered again.
  */
 export type Outcome =
@@ -14,7 +15,12 @@ export interface Processed<Result = unknown> {
   readonly retryAfterMs?: number | undefined;
   /** What the handler returned, where this very call applied the message. */
   readonly result?: Result | undefined;
-  /** Why it is `rejected`, `conflict`, `busy` or `failed`. */
+  /**
+   * With `stored`, where it went to pending by this delivery: for its next `attempt`, behind its `key`, or for a
+   * `worker`. Not given where its body was stored before.
+   */
+  readonly waitsFor?: "attempt" | "key" | "worker" | undefined;
+  /** Why it is `rejected`, `conflict`, `busy` or `failed`, or `stored` for its next attempt. */
   readonly error?: Error | undefined;
   /** Failed attempts that count so far, where this one failed. */
   readonly attempts?: number | undefined;

@@ -92,7 +92,9 @@ const itemOf = (message: Message, mode: FingerprintMode, digestOf: (identity: Id
   fingerprint: message.fingerprint(mode),
   handler: () => undefined,
   redelivered: false,
+  pending: undefined,
   conflicts: 0,
+  deferrals: 0,
   processed: undefined,
   onSettled: () => undefined,
 });

@@ -3,7 +3,7 @@ import { computeFingerprint } from "../message/fingerprint.ts";
 import type { RejectedMessage } from "../message/message.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import { asError } from "./classify-error.ts";
-import { retryDelay } from "./fail.ts";
+import { uncountedDelay } from "./fail.ts";
 import type { LaneContext } from "./lane-context.ts";
 import type { Processed } from "./outcome.ts";
 
@@ -42,7 +42,7 @@ export async function quarantineReceived(
       return {
         outcome: "failed",
         settle: "retry",
-        retryAfterMs: retryDelay(context, 1),
+        retryAfterMs: uncountedDelay(context, 1),
         error: asError(error),
       };
     }

@@ -41,21 +41,33 @@ export interface Readable {
   readonly items: Item[];
   readonly messages: Message[];
   readonly unreadable: (readonly [Item, InboxError])[];
+  /** Not to be handled now: their key waits for an unreadable one. */
+  readonly held: Item[];
 }
 
 /** Reads the payloads with the consumer's schema, before any handler runs. */
 export async function readPayloads(context: LaneContext, items: readonly Item[]): Promise<Readable> {
   const schema = context.payloadSchema;
   if (schema === undefined)
-    return { items: [...items], messages: items.map((item) => item.message), unreadable: [] };
-  const readable: Readable = { items: [], messages: [], unreadable: [] };
+    return { items: [...items], messages: items.map((item) => item.message), unreadable: [], held: [] };
+  const readable: Readable = { items: [], messages: [], unreadable: [], held: [] };
+  const parks = context.deferral !== undefined && context.settings.order === "park-key";
+  const stuck = new Set<string>();
   for (const item of items) {
+    const { key } = item.message;
+    if (key !== undefined && stuck.has(key)) {
+      readable.held.push(item);
+      continue;
+    }
     const pending = validateData(schema, item.message);
     const validation = "then" in pending ? await pending : pending;
     if (validation.ok) {
       readable.items.push(item);
       readable.messages.push(withData(item.message, validation.data));
-    } else readable.unreadable.push([item, validation.error]);
+    } else {
+      readable.unreadable.push([item, validation.error]);
+      if (parks && key !== undefined) stuck.add(key);
+    }
   }
   return readable;
 }

@@ -1,29 +1,29 @@
-import { setMaxListeners } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { Delivery, Intake, Settlement, Source } from "../sources/source.ts";
+import { createAcceptor } from "./accept.ts";
 import type { Enter } from "./create-inbox.ts";
-import { createCrashGuard } from "./crash-guard.ts";
 import type { Handler } from "./handler.ts";
 import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
-import { createLanes } from "./lanes.ts";
-import type { Outcome, Processed } from "./outcome.ts";
+import { emptyCounts, type OutcomeCounts } from "./outcome-counts.ts";
+import type { Processed } from "./outcome.ts";
 import { quarantineReceived } from "./quarantine-received.ts";
 import { createSettlements } from "./settlements.ts";
-import { createStoreWatch } from "./store-watch.ts";
+import { createWorker, type WorkerOptions } from "./worker.ts";
 
-export interface RunOptions {
+export interface RunOptions extends WorkerOptions {
+  /**
+   * `inline`: a message is handled before it is acknowledged. `store-first`: its identity and body are stored, it is
+   * acknowledged, and handled after that, by this process and every other that runs or works for the consumer.
+   * Default `inline`.
+   */
+  readonly mode?: "inline" | "store-first" | undefined;
   /** Most deliveries in hand, handled or waiting for a lane. Default: two full batches a lane. */
   readonly maxInHand?: number | undefined;
   /** Most payload bytes in hand. Default 64 MiB. One larger message is taken alone. */
   readonly maxInHandBytes?: number | undefined;
-  /** How long `stop` waits for handlers before it interrupts them, in milliseconds. Default 10,000. */
-  readonly stopTimeoutMs?: number | undefined;
-  /** How long after its last sign of life a worker counts as dead, in milliseconds. Default 10,000. */
-  readonly workerLeaseMs?: number | undefined;
   /** How often deliveries in hand are extended where the source can, in milliseconds. Default 10,000. */
   readonly extendEveryMs?: number | undefined;
   /** With messages waiting and none settled for so long, `health` says `stalled`; in milliseconds. Default 60,000. */
@@ -35,10 +35,21 @@ export interface RunStats {
   /** Deliveries that have their outcome. */
   readonly settled: number;
   readonly inHand: number;
-  readonly outcomes: Readonly<Record<Outcome, number>>;
-  /** Milliseconds since the last delivery was settled, or since the start: the measure of health. */
+  /** What became of deliveries. */
+  readonly outcomes: OutcomeCounts;
+  /** Messages taken from pending: retries, those behind a failed one, and what was stored first. */
+  readonly pending: PendingStats;
+  /** Milliseconds since a message had its outcome, or since the start: the measure of health. */
   readonly idleMs: number;
   readonly durationMs: number;
+}
+
+export interface PendingStats {
+  /** Deliveries that went to pending: they are `stored` in `outcomes`, beside those whose body was kept before. */
+  readonly stored: number;
+  readonly inHand: number;
+  /** What became of them, each time one was in hand. */
+  readonly outcomes: OutcomeCounts;
 }
 
 /** Whether a run makes progress. "Connected" is no sign of health: a consumer may be connected and receive nothing for days. */
@@ -48,8 +59,9 @@ export interface RunHealth {
    * and nothing was settled for `stalledAfterMs`. `store-away`: the database does not answer. `ended`: it is over.
    */
   readonly status: "ok" | "stalled" | "store-away" | "ended";
-  /** Milliseconds since a delivery was settled, or since the start. */
+  /** Milliseconds since a message had its outcome, or since the start. */
   readonly idleMs: number;
+  /** Messages in hand, of the source and from pending. */
   readonly inHand: number;
   /** Messages waiting at the broker; `undefined` where the source cannot tell. */
   readonly lag: number | undefined;
@@ -57,7 +69,10 @@ export interface RunHealth {
 
 /** A source being worked through. */
 export interface Run extends AsyncDisposable {
-  /** Resolves when the source has ended and all is settled, or after `stop`; rejects if the source or the start failed. */
+  /**
+   * Resolves when the source has ended, all is settled and nothing of the consumer is pending but what waits for a
+   * decision; or after `stop`. Rejects if the source or the start failed.
+   */
   readonly finished: Promise<RunStats>;
   /** Stops intake, finishes what is being handled, releases the rest, closes the source. Twice is harmless. */
   stop(): Promise<RunStats>;
@@ -72,29 +87,35 @@ const maxWarnings = 1_000;
 interface RunParts {
   readonly context: LaneContext;
   readonly enter: Enter;
+  /** Told how to wake this run's worker; returns how to forget it. */
+  readonly onWorker: (wake: () => void) => () => void;
+  /** Wakes every worker of the inbox. */
+  readonly wakeAll: () => void;
   readonly source: Source;
-  readonly handler: Handler;
+  /** `undefined`: messages are only stored. */
+  readonly handler: Handler | undefined;
   readonly options: RunOptions;
 }
 
 /** Takes deliveries into lanes, keeps what is in hand bounded, and settles each delivery exactly once. */
-export function runSource({ context, enter, source, handler, options }: RunParts): Run {
+export function runSource(parts: RunParts): Run {
+  const { context, enter, source, handler, options } = parts;
   const { settings, store, name } = context;
   const maxInHand = options.maxInHand ?? settings.lanes * settings.maxBatch * 2;
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
   const extendEveryMs = options.extendEveryMs ?? 10_000;
-  const stopping = new AbortController();
-  const interrupting = new AbortController();
-  // Every lane listens while it works; more than ten are no leak.
-  setMaxListeners(0, interrupting.signal);
-  const watch = createStoreWatch(store, name.consumer, settings.random, stopping.signal);
-  const running: LaneContext = {
-    ...context,
-    signal: interrupting.signal,
-    waitForStore: (error) => watch.wait(error),
-  };
-  const guard = createCrashGuard(running, options.workerLeaseMs ?? 10_000);
-  const lanes = createLanes(settings.lanes, context.pace, (items) => guard.work(items));
+  const storeFirst = handler === undefined || options.mode === "store-first";
+  const pendingCounts = emptyCounts();
+  const worker = createWorker({
+    ...{ context, handler: handler ?? neverCalled, options },
+    onPendingSettled({ outcome }) {
+      pendingCounts[outcome]++;
+      lastSettledAt = performance.now();
+    },
+  });
+  const { stopping } = worker;
+  const acceptor = storeFirst ? createAcceptor(worker.context, stopping, parts.wakeAll) : undefined;
+  const submit = acceptor?.submit ?? worker.submit;
   const settlements = createSettlements(source);
   const counts = emptyCounts();
   const inHand = new Set<Delivery>();
@@ -103,9 +124,11 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   let inHandBytes = 0;
   let over = false;
   let deliveries = 0;
+  let storedNow = 0;
   let lastSettledAt = startedAt;
   let unreadable: Promise<unknown> = Promise.resolve();
   let waitingForRoom: (() => void)[] = [];
+  let handsFree: () => void = () => undefined;
   let sourceEnded: (error?: Error) => void = () => undefined;
   const ended = new Promise<Error | undefined>((resolve) => (sourceEnded = resolve));
 
@@ -120,8 +143,8 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     const done = (processed: Processed): void => finish(delivery, processed);
     // One after another: a flood of unreadable messages must not take every connection.
     if (isRejected(received))
-      unreadable = unreadable.then(() => quarantineReceived(running, received)).then(done);
-    else enter(received, handler, delivery.redelivered, (item) => lanes.submit(item), done);
+      unreadable = unreadable.then(() => quarantineReceived(worker.context, received)).then(done);
+    else enter(received, handler ?? neverCalled, delivery.redelivered, submit, done);
   }
 
   function finish(delivery: Delivery, processed: Processed): void {
@@ -129,11 +152,13 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     inHandBytes -= bytesOf(delivery.received);
     lastSettledAt = performance.now();
     if (!released.has(processed)) counts[processed.outcome]++;
+    if (processed.waitsFor !== undefined) storedNow++;
     settlements.add(delivery, released.has(processed) ? { kind: "release" } : settlementOf(processed));
     if (waitingForRoom.length > 0 && hasRoom()) {
       for (const resolve of waitingForRoom) resolve();
       waitingForRoom = [];
     }
+    if (inHand.size === 0) handsFree();
   }
 
   /** Gives back what no lane has begun. */
@@ -163,26 +188,31 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     },
     async deliver(list) {
       for (const delivery of list) take(delivery);
-      while (!hasRoom() && !stopping.signal.aborted) {
+      while (!hasRoom() && !stopping.aborted) {
         await new Promise<void>((resolve) => waitingForRoom.push(resolve));
       }
     },
     end: (error) => sourceEnded(error),
   };
 
-  async function finishInHand(): Promise<void> {
-    const done = Promise.all([lanes.idle(), unreadable]);
-    if (!stopping.signal.aborted) return void (await done);
-    release(lanes.takeUnstarted());
-    const deadline = sleep(options.stopTimeoutMs ?? 10_000, "late", { ref: false });
-    if ((await Promise.race([done, deadline])) === "late") interrupting.abort();
-    await done;
+  /** Finishes what is in hand, and at a source's good end also what is pending; a stop cuts that short. */
+  async function finishInHand(endedWell: boolean): Promise<void> {
+    if (inHand.size > 0 && !stopping.aborted) {
+      await new Promise<void>((resolve) => {
+        handsFree = resolve;
+        stopping.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+    if (endedWell && handler !== undefined && !stopping.aborted) await worker.drained();
+    worker.stop();
+    await Promise.all([worker.finish(release), acceptor?.finish(release), unreadable]);
   }
 
   async function main(): Promise<RunStats> {
     let extending: NodeJS.Timeout | undefined;
+    const forget = parts.onWorker(worker.wake);
     try {
-      await guard.start();
+      await (handler === undefined ? store.ping() : worker.start());
       await source.start(intake);
       if (source.extend) {
         extending = setInterval(
@@ -192,7 +222,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
       }
       const error = await ended;
       await source.stop();
-      await finishInHand();
+      await finishInHand(error === undefined);
       await settlements.flushed();
       if (error !== undefined) {
         throw new InboxError("source-failed", `${source.name} ended: ${error.message}`, { cause: error });
@@ -200,9 +230,10 @@ export function runSource({ context, enter, source, handler, options }: RunParts
       return stats();
     } finally {
       over = true;
+      forget();
       clearInterval(extending);
       await source.close().catch(() => undefined);
-      await guard.stop();
+      await worker.close();
     }
   }
 
@@ -211,6 +242,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
     settled: deliveries - inHand.size,
     inHand: inHand.size,
     outcomes: { ...counts },
+    pending: { stored: storedNow, inHand: worker.pendingInHand(), outcomes: { ...pendingCounts } },
     idleMs: performance.now() - lastSettledAt,
     durationMs: performance.now() - startedAt,
   });
@@ -218,10 +250,11 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   async function health(): Promise<RunHealth> {
     const lag = over ? undefined : await askLag();
     const idleMs = performance.now() - lastSettledAt;
-    const waits = inHand.size > 0 || (lag !== undefined && lag > 0);
+    const open = inHand.size + worker.pendingInHand();
+    const waits = open > 0 || (lag !== undefined && lag > 0);
     const stalled = waits && idleMs >= (options.stalledAfterMs ?? 60_000);
-    const status = over ? "ended" : watch.away() ? "store-away" : stalled ? "stalled" : "ok";
-    return { status, idleMs, inHand: inHand.size, lag };
+    const status = over ? "ended" : worker.storeAway() ? "store-away" : stalled ? "stalled" : "ok";
+    return { status, idleMs, inHand: open, lag };
   }
 
   async function askLag(): Promise<number | undefined> {
@@ -235,7 +268,7 @@ export function runSource({ context, enter, source, handler, options }: RunParts
   const finished = main();
   finished.catch(() => undefined);
   const stop = (): Promise<RunStats> => {
-    stopping.abort();
+    worker.stop();
     for (const resolve of waitingForRoom.splice(0)) resolve();
     sourceEnded();
     return finished;
@@ -259,16 +292,4 @@ function settlementOf({ settle, outcome, retryAfterMs }: Processed): Settlement 
 
 const bytesOf = (received: Received): number => received.bytes?.byteLength ?? 0;
 
-const emptyCounts = (): Record<Outcome, number> => ({
-  ...{
-    applied: 0,
-    duplicate: 0,
-    superseded: 0,
-    stored: 0,
-    conflict: 0,
-    rejected: 0,
-    late: 0,
-    busy: 0,
-    failed: 0,
-  },
-});
+const neverCalled: Handler = () => undefined;

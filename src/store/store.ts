@@ -100,6 +100,8 @@ export interface FailedAttempt extends Claim {
 export interface AttemptCount {
   /** Failed attempts so far, this one included. */
   readonly attempts: number;
+  /** Milliseconds since the first of them. */
+  readonly elapsedMs: number;
 }
 
 /** Who is speaking: fills the columns that are the same for all rows of a consumer. */

@@ -95,7 +95,7 @@ const forms: Record<Form, MessageHandler | BatchHandler> = {
 const inbox = createInbox({
   store: postgres(pool, { schema: process.env["CHAOS_SCHEMA"] }),
   consumer: "accounting",
-  retryDelayMs: 20,
+  retry: { delayMs: 20 },
   maxCrashes: 3,
 });
 const source = brokerSource((body) => {

@@ -50,8 +50,7 @@ export async function consume(makeSource: MakeSource): Promise<void> {
     consumer: "accounting",
     lanes,
     maxBatch: plan.inbox?.maxBatch ?? 20,
-    retryDelayMs: 20,
-    maxAttempts: 3,
+    retry: { delayMs: 20, maxAttempts: 3 },
     // Processes are killed here as often as it takes; that no message is to blame is for other tests.
     maxCrashes: 1_000,
   });

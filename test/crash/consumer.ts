@@ -89,7 +89,7 @@ const forms: Record<Form, MessageHandler | BatchHandler> = {
 const inbox = createInbox({
   store: postgres(pool, { schema: plan.schema }),
   consumer: "accounting",
-  retryDelayMs: 10,
+  retry: { delayMs: 10 },
   ...plan.inbox,
 });
 const source = brokerSource((body) => {

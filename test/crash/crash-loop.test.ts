@@ -25,8 +25,17 @@ describe("a message that kills its process", { concurrency: 2 }, () => {
         assert.ok(!rows.some((row) => row.message_id === "poison"));
       });
 
-      const neighbours = ids.filter((id) => id !== "poison");
+      // The later ones of its own key wait for its decision.
+      const followers = ["m17", "m22", "m27"];
+      const neighbours = ids.filter((id) => id !== "poison" && !followers.includes(id));
       assert.deepEqual(await effects(), Object.fromEntries(neighbours.map((id) => [id, 1])));
+      const waiting = await pool.query<{ id: string }>(
+        "select message_id as id from pending where state = 'behind' order by position",
+      );
+      assert.deepEqual(
+        waiting.rows.map(({ id }) => id),
+        followers,
+      );
       assert.deepEqual(await attempts(), {});
       assert.deepEqual(await quarantined(), ["poison: crashed, 2, 1"]);
       assert.ok(last.outcomes.includes("poison: rejected"));

@@ -33,7 +33,7 @@ export interface Plan {
   readonly die?: { readonly at: Point; readonly by: Death } | undefined;
   /** Dies whenever its handler meets a message whose id begins so. */
   readonly poison?: { readonly id: string; readonly by: "SIGKILL" | "abort" } | undefined;
-  readonly inbox?: Partial<Pick<InboxOptions, "lanes" | "maxCrashes" | "maxAttempts" | "retryDelayMs">>;
+  readonly inbox?: Partial<Pick<InboxOptions, "lanes" | "maxCrashes" | "retry" | "order">>;
   readonly run?: RunOptions | undefined;
 }
 

@@ -50,10 +50,13 @@ describe("when the PostgreSQL server is killed", () => {
       await consumer.serverKilled();
       await server.restart();
       await broker.drained();
-      const runs = at === "attempt" ? 1 : 2;
       assert.deepEqual(await effects(), {});
-      assert.deepEqual(await attempts(), { m1: runs });
-      assert.deepEqual(await quarantined(), [`m1: handler-rejected, ${runs}, 1`]);
+      assert.deepEqual(
+        await attempts(),
+        { m1: 1 },
+        "what was not written is written when the server is back",
+      );
+      assert.deepEqual(await quarantined(), ["m1: handler-rejected, 1, 1"]);
       assert.deepEqual(consumer.outcomes.slice(-1), ["m1: rejected"]);
     });
   }

@@ -24,7 +24,14 @@ const writes = [
  * subscribers run synchronously; those on the wire are seen in what the driver writes to its sockets, so this has to be
  * called before the pool connects. The point inside a handler is the handler's own to tell.
  */
-export function watchPoints(pool: pg.Pool, reached: (point: Point) => void): void {
+export function watchPoints(pool: pg.Pool, reachedAny: (point: Point) => void): void {
+  // Taking pending messages commits too; the commit that is meant follows on handlers.
+  let handled = false;
+  const reached = (point: Point): void => {
+    if (point === "commit sent" && !handled) return;
+    handled = point === "handled";
+    reachedAny(point);
+  };
   for (const [point, channel] of Object.entries(channels)) channel.subscribe(() => reached(point as Point));
   pool.on("connect", (client) => {
     const { stream } = (client as unknown as { connection: { stream: NodeJS.WritableStream } }).connection;

@@ -342,7 +342,7 @@ test(
   "gives every message of any batch the right outcome and every effect once",
   { timeout: 120_000 },
   async (t) => {
-    const { inboxWith, pool } = await testInbox(t, { maxAttempts: 2 });
+    const { inboxWith, pool } = await testInbox(t, { retry: { delayMs: 10, maxAttempts: 2 } });
     type Kind = "new" | "failing" | "permanent" | "invalid";
     const delivery = fc.record({
       id: fc.integer({ min: 0, max: 25 }),

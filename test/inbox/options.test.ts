@@ -19,7 +19,10 @@ test("refuses options that break their rule, naming field, rule and value", () =
     [{ lanes: Number.NaN }, /lanes must be a whole number .*; got NaN/],
     [{ lanes: 10 }, /lanes: 10 needs a pool of at least 11 connections; this one has max: 10/],
     [{ maxBatch: 10_001 }, /maxBatch must be a whole number from 1 to 10000/],
-    [{ maxAttempts: 0 }, /maxAttempts/],
+    [{ retry: { maxAttempts: 0 } }, /retry\.maxAttempts must be a whole number/],
+    [{ retry: { factor: 0.5 } }, /retry\.factor must be a number from 1 to 100; got 0.5/],
+    [{ retry: { environment: { jitter: 2 } } }, /retry\.environment\.jitter must be a number from 0 to 1/],
+    [{ order: "none" }, /order must be one of park-key, block, skip; got "none"/],
     [
       { isolation: "read uncommitted" },
       /isolation must be one of read committed, repeatable read, serializable/,

@@ -261,7 +261,9 @@ test("retries a deadlock of two handlers without counting it", async (t) => {
 });
 
 test("counts attempts across rollbacks, instances and failures at COMMIT, then quarantines (RTY-01, RTY-02, POI-02)", async (t) => {
-  const { inboxWith, quarantined, pool, effects } = await testInbox(t, { maxAttempts: 3 });
+  const { inboxWith, quarantined, pool, effects } = await testInbox(t, {
+    retry: { delayMs: 10, maxAttempts: 3 },
+  });
   await pool.query("create table child (parent int references account (id) deferrable initially deferred)");
   const failing: MessageHandler[] = [
     () => Promise.reject(new Error("thrown")),
@@ -287,7 +289,10 @@ test("counts attempts across rollbacks, instances and failures at COMMIT, then q
 
 test("waits longer after each failed attempt, within the cap", async (t) => {
   const { inboxWith } = await testInbox(t);
-  const inbox = inboxWith({ retryDelayMs: 100, maxRetryDelayMs: 350, maxAttempts: 9, random: () => 1 });
+  const inbox = inboxWith({
+    retry: { delayMs: 100, maxDelayMs: 350, maxAttempts: 9 },
+    random: () => 1,
+  });
   const delays = [];
   for (let i = 0; i < 4; i++) {
     delays.push((await inbox.process(message("m1"), () => Promise.reject(new Error("no")))).retryAfterMs);
@@ -355,7 +360,7 @@ test("gives the handler's result to the caller that applied it", async (t) => {
 });
 
 test("survives an error that cannot be printed, a thrown nothing, and a circle of causes", async (t) => {
-  const { inbox, quarantined } = await testInbox(t, { maxAttempts: 1 });
+  const { inbox, quarantined } = await testInbox(t, { retry: { maxAttempts: 1 } });
   const circle = new Error("circle");
   circle.cause = circle;
   const thrown: unknown[] = [

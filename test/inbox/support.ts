@@ -35,7 +35,7 @@ export async function testInbox(
   await pool.query("create table account (id int primary key, balance bigint not null default 0)");
   const store = postgres(pool, { schema });
   const inboxWith = (more: Partial<InboxOptions>): Inbox =>
-    createInbox({ store, consumer: "accounting", retryDelayMs: 10, ...options, ...more });
+    createInbox({ store, consumer: "accounting", retry: { delayMs: 10 }, ...options, ...more });
   return {
     ...database,
     store,

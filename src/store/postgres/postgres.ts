@@ -84,7 +84,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
 
     recordAttempt: (name, attempt) =>
       withConnection(async (connection) => {
-        const { rows } = await connection.query<{ attempts: number }>(sql.recordAttempt, [
+        const { rows } = await connection.query<{ attempts: number; elapsed_ms: number }>(sql.recordAttempt, [
           attempt.digest,
           name.consumer,
           attempt.tenant,
@@ -95,7 +95,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
           name.handlerVersion,
         ]);
         if (rows[0] === undefined) throw new InboxError("store-unavailable", "The attempt was not counted.");
-        return { attempts: rows[0].attempts };
+        return { attempts: rows[0].attempts, elapsedMs: Number(rows[0].elapsed_ms) };
       }),
 
     quarantine: (name, entry) =>

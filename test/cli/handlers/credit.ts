@@ -6,7 +6,7 @@ interface Payment {
   readonly kind?: string;
 }
 
-export const options = { consumer: "accounting", handlerVersion: "2", retryDelayMs: 1, maxAttempts: 3 };
+export const options = { consumer: "accounting", handlerVersion: "2", retry: { delayMs: 1, maxAttempts: 3 } };
 
 export const prepare = async (db: { query(text: string): Promise<unknown> }): Promise<void> => {
   await db.query("create table if not exists account (id text primary key, balance bigint not null)");

@@ -1,0 +1,117 @@
+import { setMaxListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createCrashGuard } from "./crash-guard.ts";
+import type { Handler } from "./handler.ts";
+import type { Item } from "./item.ts";
+import type { LaneContext } from "./lane-context.ts";
+import { createLanes, type Lanes } from "./lanes.ts";
+import type { Processed } from "./outcome.ts";
+import { createPendingFeed } from "./pending-feed.ts";
+import { createStash } from "./stash.ts";
+import { createStoreWatch } from "./store-watch.ts";
+
+export interface WorkerOptions {
+  /** How long `stop` waits for handlers before it interrupts them, in milliseconds. Default 10,000. */
+  readonly stopTimeoutMs?: number | undefined;
+  /**
+   * How long after its last sign of life a worker counts as dead, and how long others leave the pending messages alone
+   * that it had in hand, in milliseconds. Default 10,000.
+   */
+  readonly workerLeaseMs?: number | undefined;
+}
+
+/** What `run` and `work` have in common: lanes, fed with pending messages, and their care for crashes and outages. */
+export interface Worker {
+  readonly context: LaneContext;
+  /** Aborted when the worker begins to stop. */
+  readonly stopping: AbortSignal;
+  /** Rejects if the database is away or its schema does not fit. */
+  start(): Promise<void>;
+  /** Puts a message of a source into its lane. */
+  submit(item: Item): void;
+  /** Something may have become pending. */
+  wake(): void;
+  /** Pending messages in hand. */
+  pendingInHand(): number;
+  storeAway(): boolean;
+  /** Resolves when nothing pending of the consumer will be handled without a decision, or the worker is stopping. */
+  drained(): Promise<void>;
+  /** Takes no pending messages any more. Twice is harmless. */
+  stop(): void;
+  /** After `stop`: ends what is begun and gives back the rest; messages of a source through `giveBack`. */
+  finish(giveBack: (items: readonly Item[]) => void): Promise<void>;
+  /** The end. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface WorkerParts {
+  readonly context: LaneContext;
+  readonly handler: Handler;
+  readonly options: WorkerOptions;
+  /** Told of each pending message's outcome. */
+  readonly onPendingSettled: (processed: Processed) => void;
+}
+
+export function createWorker({ context, handler, options, onPendingSettled }: WorkerParts): Worker {
+  const { settings, store, name } = context;
+  const leaseMs = options.workerLeaseMs ?? 10_000;
+  const stopping = new AbortController();
+  const interrupting = new AbortController();
+  // Every lane listens while it works; more than ten are no leak.
+  setMaxListeners(0, stopping.signal, interrupting.signal);
+  const watch = createStoreWatch(store, name.consumer, settings.random, stopping.signal);
+  const stash = createStash((key, take) => lanes.again(key, take), stopping.signal);
+  const running: LaneContext = {
+    ...context,
+    signal: interrupting.signal,
+    waitForStore: (error) => watch.wait(error),
+    deferral: { stopping: stopping.signal, stash, soon: (delayMs) => feed.soon(delayMs) },
+  };
+  const guard = createCrashGuard(running, leaseMs);
+  const lanes: Lanes = createLanes(settings.lanes, context.pace, async (items) => {
+    await guard.work(items);
+    for (const item of items) feed.done(item);
+  });
+  const feed = createPendingFeed({
+    ...{ context: running, handler, lanes, workerId: guard.workerId, leaseMs },
+    onSettled: onPendingSettled,
+  });
+
+  return {
+    context: running,
+    stopping: stopping.signal,
+    async start() {
+      await guard.start();
+      await store.pending.openLanes(name.consumer);
+      feed.start();
+    },
+    submit: (item) => lanes.submit(item),
+    wake: () => feed.wake(),
+    pendingInHand: () => feed.inHand(),
+    storeAway: () => watch.away(),
+    drained: () => feed.drained(),
+    stop() {
+      stopping.abort();
+      feed.stop();
+    },
+    async finish(giveBack) {
+      const release = (items: readonly Item[]): void => {
+        giveBack(items.filter(({ pending }) => pending === undefined));
+        for (const item of items) feed.done(item);
+      };
+      const done = lanes.idle();
+      release([...stash.takeAll(), ...lanes.takeUnstarted()]);
+      const deadline = sleep(options.stopTimeoutMs ?? 10_000, "late", { ref: false });
+      if ((await Promise.race([done, deadline])) === "late") interrupting.abort();
+      await done;
+      // What was in hand may have met another process's claims meanwhile.
+      release(stash.takeAll());
+    },
+    async close() {
+      stopping.abort();
+      feed.stop();
+      await feed.close();
+      await guard.stop();
+    },
+  };
+}
