@@ -146,6 +146,8 @@ export function createPlatformaticMembership(options: PlatformaticMembershipOpti
 
   return {
     async beforeJoin() {
+      // A cooperative member joins twice: what it gives back before the second time is committed in the generation between.
+      if (group.memberId !== null) member = { memberId: group.memberId, generationId: group.generationId };
       const kept = options.cooperative ? namesOf(group.assignments) : new Map<string, TopicPartition>();
       const leaving = [...readings.values()].filter((reading) => !kept.has(nameOf(reading)));
       drop(leaving);

@@ -183,10 +183,11 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     // This client never joins: what it sends is sent as the member that read it, whatever happened since.
     offsets.memberId = member.memberId;
     offsets.generationId = member.generationId;
-    await offsets.commit({
-      offsets: positions.map(({ topic, partition, offset }) => ({
-        ...{ topic, partition, offset, leaderEpoch: -1 },
-      })),
+    const list = positions.map(({ topic, partition, offset }) => ({
+      ...{ topic, partition, offset, leaderEpoch: -1 },
+    }));
+    await offsets.commit({ offsets: list }).catch((cause: unknown) => {
+      throw new Error(textOf(cause), { cause });
     });
   }
 
