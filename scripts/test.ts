@@ -1,4 +1,5 @@
-// Runs the tests: `npm test`, or `npm test -- FILTER...` for the files whose path holds one of the words.
+// Runs the tests: `npm test`, or `npm test -- FILTER... [--except WORD]` for the files whose path holds one of the words.
+// The services they need are started by the first test that asks, live as long as the run, and end with it.
 // Against DATABASE_URL where it is set, else against a PostgreSQL that is started for the run; TEST_POSTGRES=14 takes
 // the programs of that major from .cache/postgres-14.
 import { readdirSync } from "node:fs";
@@ -6,6 +7,11 @@ import { availableParallelism } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
+import { parseArgs } from "node:util";
+import type { ServiceFacts, ServiceName } from "../test/services/facts.ts";
+import { kinds } from "../test/services/kinds.ts";
+import { sharedService, type Shared } from "../test/services/shared.ts";
+import type { Kind } from "../test/services/way.ts";
 import { startSharedServer } from "../test/support/server.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -13,8 +19,13 @@ const perFileTimeoutMs = 4 * 60_000;
 
 process.exitCode = await main(process.argv.slice(2));
 
-async function main(filters: readonly string[]): Promise<number> {
-  const files = testFiles(filters);
+async function main(argv: readonly string[]): Promise<number> {
+  const { values, positionals: filters } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: { except: { type: "string", multiple: true, default: [] } },
+  });
+  const files = testFiles(filters).filter((file) => !values.except.some((word) => file.includes(word)));
   if (files.length === 0) {
     console.error(
       filters.length === 0 ? "There are no tests." : `No test file's path holds ${filters.join(" or ")}.`,
@@ -32,13 +43,36 @@ async function main(filters: readonly string[]): Promise<number> {
   // A conformance test is many processes of its own with deadlines: beside everything else it would measure the machine.
   const crowded = files.filter((file) => file.includes(join("test", "conformance")));
   const others = files.filter((file) => !crowded.includes(file));
+  // Else each would end with the last of the files that happen to use it, and start again for the next.
+  const held = services();
+  for (const { shared } of held) shared.hold();
   try {
     const first = others.length > 0 ? await runFiles(others, availableParallelism() + 1) : 0;
     const second = crowded.length > 0 ? await runFiles(crowded, 2) : 0;
     return first || second;
   } finally {
+    await endServices(held);
     await server?.stop();
   }
+}
+
+/** The services as all test files share them; PostgreSQL is started above, or by what DATABASE_URL names. */
+function services(): readonly { name: ServiceName; shared: Shared<ServiceFacts[ServiceName]> }[] {
+  const names = (Object.keys(kinds) as ServiceName[]).filter((name) => name !== "postgres");
+  return names.map((name) => ({
+    name,
+    shared: sharedService(name, kinds[name] as unknown as Kind<ServiceFacts[ServiceName]>),
+  }));
+}
+
+async function endServices(held: ReturnType<typeof services>): Promise<void> {
+  const used: string[] = [];
+  for (const { name, shared } of held) {
+    const found = await shared.look();
+    if (found.kind === "there") used.push(`${name}: ${found.from}`);
+    await shared.leave();
+  }
+  if (used.length > 0) console.log(`\nServices:\n${used.map((line) => `  ${line}`).join("\n")}`);
 }
 
 async function runFiles(files: readonly string[], concurrency: number): Promise<number> {

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import type { TestContext } from "node:test";
@@ -25,6 +26,12 @@ export const extraClients: Readonly<Record<ExtraClient, Extra>> = {
 export const extraClientDirectory = (name: ExtraClient): string =>
   resolve(import.meta.dirname, "../..", ".cache", name);
 
+/** Whether it was installed by a Node with another binary interface than this one's. */
+function isForAnotherNode(name: ExtraClient): boolean {
+  const path = join(extraClientDirectory(name), "installed");
+  return existsSync(path) && readFileSync(path, "utf8").trim() !== process.versions.modules;
+}
+
 /** The client's module, for a process without a test around it. Rejects where it cannot be loaded. */
 export async function loadExtraClient(name: ExtraClient): Promise<unknown> {
   const require = createRequire(join(extraClientDirectory(name), "package.json"));
@@ -49,7 +56,7 @@ export async function extraClient(t: TestContext, name: ExtraClient): Promise<un
   try {
     return await loadExtraClient(name);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_DLOPEN_FAILED") {
+    if ((error as NodeJS.ErrnoException).code === "ERR_DLOPEN_FAILED" && isForAnotherNode(name)) {
       t.skip(`${packageName} in .cache was built for another Node: ${String(error).split("\n").at(-1)}`);
       return undefined;
     }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { speaksKafka } from "./kafka-address.ts";
 import { isFree } from "./ports.ts";
 import { ownService, service } from "./service.ts";
 import { speaksAmqp } from "./rabbitmq.ts";
@@ -19,11 +20,16 @@ test("SQS answers at the address that tests get", async (t) => {
   if (facts !== undefined) await speaksSqs(facts);
 });
 
-for (const name of ["rabbitmq", "nats", "sqs"] as const) {
+test("Kafka answers at the address that tests get", async (t) => {
+  const facts = await service(t, "kafka");
+  if (facts !== undefined) await speaksKafka(facts.brokers);
+});
+
+for (const name of ["kafka", "rabbitmq", "nats", "sqs"] as const) {
   test(`${name} of a test's own comes back at its address after it was killed, and after it was stopped`, async (t) => {
     const own = await ownService(t, name);
     if (own === undefined) return;
-    const { port } = own.facts;
+    const port = "port" in own.facts ? own.facts.port : Number(own.facts.brokers[0]!.split(":")[1]);
     await own.kill();
     // The system may still be ending connections of the dead process on its port.
     for (const until = performance.now() + 10_000; !(await isFree(port));) {
