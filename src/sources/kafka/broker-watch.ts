@@ -22,10 +22,12 @@ export function createBrokerWatch({ timeoutMs, ask, warn, failed }: BrokerWatchO
   const everyMs = Math.max(250, Math.min(10_000, timeoutMs / 4));
   let aliveAt = performance.now();
   let asking = false;
+  let why = "";
   let stopped = false;
 
   const alive = (): void => {
     aliveAt = performance.now();
+    why = "";
   };
 
   async function look(): Promise<void> {
@@ -33,7 +35,7 @@ export function createBrokerWatch({ timeoutMs, ask, warn, failed }: BrokerWatchO
     if (silentMs < everyMs) return;
     if (silentMs >= timeoutMs) {
       clearInterval(timer);
-      const text = `No broker has answered for ${Math.round(silentMs)} ms (brokerTimeoutMs: ${timeoutMs}).`;
+      const text = `No broker has answered for ${Math.round(silentMs)} ms (brokerTimeoutMs: ${timeoutMs})${why}.`;
       return failed(new InboxError("source-failed", text));
     }
     if (asking) return;
@@ -42,7 +44,9 @@ export function createBrokerWatch({ timeoutMs, ask, warn, failed }: BrokerWatchO
       await ask();
       alive();
     } catch (error) {
-      if (!stopped) warn(`No broker answers: ${error instanceof Error ? error.message : String(error)}`);
+      const text = error instanceof Error ? error.message : String(error);
+      why = `: ${text}`;
+      if (!stopped) warn(`No broker answers: ${text}`);
     } finally {
       asking = false;
     }

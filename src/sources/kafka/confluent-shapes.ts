@@ -65,6 +65,8 @@ export const confluentCodes = {
   assignPartitions: -175,
   revokePartitions: -174,
   fatal: -150,
+  /** There is no valid offset, and `auto.offset.reset` is `error`. */
+  noOffset: -140,
   topicForbidden: 29,
   groupForbidden: 30,
 } as const;

@@ -105,7 +105,9 @@ async function open(
   );
   const on = <Event>(name: string, listener: (event: Event) => void): void =>
     void consumer.on(name, listener);
+  let lastSaid = "";
   on<ConfluentError>("event.error", (error) => {
+    lastSaid = error.message;
     if (isEnd(error)) events.failed(error);
     else events.warn(`The Kafka client says: ${error.message}`);
   });
@@ -115,9 +117,8 @@ async function open(
     const metadata = await call<{ topics: readonly { name: string }[] }>((done) =>
       consumer.connect({ timeout: connectTimeoutMs }, done),
     ).catch((cause: unknown) => {
-      throw new InboxError("source-failed", `No Kafka broker can be used: ${(cause as Error).message}`, {
-        cause,
-      });
+      const why = [(cause as Error).message, lastSaid].filter((text) => text !== "").join("; ");
+      throw new InboxError("source-failed", `No Kafka broker can be used: ${why}`, { cause });
     });
     const there = new Set(metadata.topics.map(({ name }) => name));
     const missing = topics.filter((topic) => !there.has(topic));
@@ -207,6 +208,7 @@ async function open(
 const isEnd = ({ code, isFatal }: ConfluentError): boolean =>
   isFatal === true ||
   code === confluentCodes.fatal ||
+  code === confluentCodes.noOffset ||
   code === confluentCodes.topicForbidden ||
   code === confluentCodes.groupForbidden;
 

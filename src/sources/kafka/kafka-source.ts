@@ -2,7 +2,7 @@ import { InboxError } from "../../errors.ts";
 import { createItemReader } from "../read-items.ts";
 import type { Intake, Source } from "../source.ts";
 import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
-import { nameOf, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
+import { nameOf, type Assignment, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
 import { createCommitter } from "./committer.ts";
 import { createHandOver, type HandOver, type Queued } from "./hand-over.ts";
 import { kafkaSettings, type KafkaOptions } from "./options.ts";
@@ -134,6 +134,25 @@ export function kafka(options: KafkaOptions): KafkaSource {
     }
   }
 
+  /** A position that the log does not have is no error to a client, which then begins elsewhere. */
+  async function checkLog({ start, ...partition }: Assignment): Promise<void> {
+    if (start === undefined || session === undefined) return;
+    try {
+      const { low, high } = await session.watermarks(partition);
+      const name = nameOf(partition);
+      if (start < low)
+        intake.warn(
+          `${name} begins at offset ${low}, and the group had come to ${start}: what was between is deleted, and nobody has handled it.`,
+        );
+      if (start > high)
+        intake.warn(
+          `${name} ends at offset ${high}, and the group had come to ${start}: the topic was made anew, or has lost its end.`,
+        );
+    } catch {
+      // Whether a broker answers is watched elsewhere.
+    }
+  }
+
   const events: ClientEvents = {
     async assigned(partitions) {
       for (const assignment of partitions) {
@@ -142,6 +161,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
         // Nobody tells how many records the last owner had in hand; no more than one process takes.
         const suspects = assignment.start === undefined ? 0 : intake.facts.maxInHand;
         owned.set(nameOf(assignment), createOwnedPartition(assignment, suspects));
+        void checkLog(assignment);
       }
       return partitions;
     },
