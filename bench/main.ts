@@ -74,6 +74,10 @@ async function main(): Promise<void> {
     const { benchReconcile } = await import("./reconcile.ts");
     return benchReconcile({ json: args.json, messages: args.quick ? 100_000 : 1_000_000 });
   }
+  if (positionals[0] === "quarantine") {
+    const { benchQuarantine } = await import("./quarantine.ts");
+    return benchQuarantine({ json: args.json, entries: args.quick ? 20_000 : 100_000 });
+  }
   const server = await benchServer();
   try {
     const sizes = args.quick ? [1_000] : [1_000, 50, 100_000];
