@@ -86,8 +86,6 @@ export async function account({ pool, place, sent, nameless, consumers }: Books)
 }
 
 async function countPending(pool: pg.Pool): Promise<number> {
-  const { rows: tables } = await pool.query("select where to_regclass('pending') is not null");
-  if (tables.length === 0) return 0;
   const { rows } = await pool.query<{ n: number }>("select count(*)::int as n from pending");
   return rows[0]!.n;
 }

@@ -19,7 +19,10 @@ export type Fault =
   | "delivers twice"
   | "drops copies"
   | "makes up ids"
-  | "stays open";
+  | "stays open"
+  | "takes all there is"
+  | "gives up when nothing is settled"
+  | "says that something waits";
 
 interface BrokenConfig extends ReferenceConfig {
   readonly fault: Fault;
@@ -49,6 +52,29 @@ export function makeSource({ fault, ...config }: BrokenConfig): Source {
       return referenceSource(config, { keepsTags: true });
     case "never reconnects":
       return referenceSource(config, { neverReconnects: true });
+    case "takes all there is":
+      return referenceSource(config, { takesAll: true });
+    case "gives up when nothing is settled": {
+      const source = referenceSource(config);
+      let idle: NodeJS.Timeout | undefined;
+      return {
+        ...source,
+        start: (intake) => {
+          idle = setTimeout(() => intake.end(new Error("nothing was settled")), 500);
+          return source.start(intake);
+        },
+        settle(settlements) {
+          idle?.refresh();
+          return source.settle(settlements);
+        },
+        close() {
+          clearTimeout(idle);
+          return source.close();
+        },
+      };
+    }
+    case "says that something waits":
+      return { ...referenceSource(config), lag: async () => 1 };
     case "acks at delivery":
       return settlingAtDelivery(referenceSource(config), () => true);
     case "takes redeliveries for done":

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { relative } from "node:path";
 import { bundle } from "../../scripts/bundle.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
-import type { Go, Pause, Plan, Report, Told } from "./plan.ts";
+import type { RunHealth } from "../../src/inbox/run.ts";
+import type { Order, Pause, Plan, Report, StoreState, Told } from "./plan.ts";
 
 /** A consumer process as the test sees it. */
 export interface Consumer {
@@ -12,6 +13,8 @@ export interface Consumer {
   readonly delivered: readonly (string | undefined)[];
   /** Ids it has acknowledged, as far as its source has answered. */
   readonly acked: readonly (string | undefined)[];
+  /** What it told of the database so far: only changes. */
+  readonly store: readonly StoreState[];
   /** What it counted, once it ended by itself. */
   readonly report: Report | undefined;
   /** Resolves when so many deliveries have come. */
@@ -21,6 +24,10 @@ export interface Consumer {
   /** Resolves when it has come to a pause of its plan. */
   paused(at: Pause): Promise<void>;
   go(at: Pause): void;
+  /** Resolves when the database is away, or back, as it says. */
+  storeIs(state: StoreState): Promise<void>;
+  /** Asks for its health until that has the status. */
+  healthIs(status: RunHealth["status"]): Promise<RunHealth>;
   /** Resolves when it has died of SIGKILL; rejects where it ended in another way. */
   killed(): Promise<void>;
   /** Kills it now. */
@@ -74,6 +81,8 @@ export async function startConsumer(
   const delivered: (string | undefined)[] = [];
   const acked: (string | undefined)[] = [];
   const paused: Pause[] = [];
+  const store: StoreState[] = [];
+  const healths: RunHealth[] = [];
   let ready = false;
   let gone = false;
   let report: Report | undefined;
@@ -84,6 +93,8 @@ export async function startConsumer(
     if ("delivered" in told) delivered.push(...told.delivered);
     if ("acked" in told) acked.push(...told.acked);
     if ("paused" in told) paused.push(told.paused);
+    if ("store" in told) store.push(told.store);
+    if ("health" in told) healths.push(told.health);
     if ("report" in told) report = told.report;
     for (const look of waiting) look();
   });
@@ -141,7 +152,21 @@ export async function startConsumer(
     paused: (at) => until(`it paused at "${at}"`, () => paused.includes(at)),
     go(at) {
       paused.splice(paused.indexOf(at), 1);
-      child.send({ go: at } satisfies Go);
+      child.send({ go: at } satisfies Order);
+    },
+    store,
+    storeIs: (state) => until(`the database was ${state}`, () => store.at(-1) === state),
+    async healthIs(status) {
+      for (const deadline = performance.now() + patienceMs; ;) {
+        const asked = healths.length;
+        child.send({ ask: "health" } satisfies Order);
+        await until("it told of its health", () => healths.length > asked);
+        const health = healths.at(-1)!;
+        if (health.status === status) return health;
+        if (performance.now() > deadline)
+          throw new Error(`The health of ${plan.name} was not "${status}": ${JSON.stringify(health)}`);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
     },
     async killed() {
       const end = await ended();

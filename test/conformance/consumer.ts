@@ -3,9 +3,10 @@ import pg from "pg";
 import { batch, createInbox, postgres, sql } from "../../src/index.ts";
 import type { BatchHandler, BuiltStatement, HandlerTx, Message, MessageHandler } from "../../src/index.ts";
 import type { Form, Point } from "../crash/plan.ts";
+import { telemetry } from "../../src/telemetry/channels.ts";
 import { watchPoints } from "../crash/watch-points.ts";
 import { countingSource } from "./counting-source.ts";
-import type { Content, Go, Pause, Plan, Told } from "./plan.ts";
+import type { Content, Order, Pause, Plan, StoreState, Told } from "./plan.ts";
 import type { MakeSource } from "./subject.ts";
 
 /** A consumer process: takes the source through an inbox as its plan says, until SIGTERM. */
@@ -31,6 +32,8 @@ export async function consume(makeSource: MakeSource): Promise<void> {
   };
   watchPoints(pool, reached);
   const pause = pauses(plan, tell, () => handled);
+
+  telemetry.store.subscribe((told) => tell({ store: (told as { readonly state: StoreState }).state }));
 
   const failedOnce = new Set<string>();
   async function work(message: Message): Promise<void> {
@@ -63,6 +66,9 @@ export async function consume(makeSource: MakeSource): Promise<void> {
     ...plan.run,
   });
   process.once("SIGTERM", () => void run.stop().catch(() => undefined));
+  process.on("message", (order: Order) => {
+    if ("ask" in order) void run.health().then((health) => tell({ health }));
+  });
   tell({ ready: true });
   await run.finished;
   tell({ report: counted.report() });
@@ -107,9 +113,10 @@ function handlers(
 function pauses(plan: Plan, tell: (told: Told) => void, handled: () => number): (at: Pause) => Promise<void> {
   const left = [...(plan.pauses ?? [])];
   const waiting = new Map<Pause, () => void>();
-  process.on("message", ({ go }: Go) => {
-    waiting.get(go)?.();
-    waiting.delete(go);
+  process.on("message", (order: Order) => {
+    if (!("go" in order)) return;
+    waiting.get(order.go)?.();
+    waiting.delete(order.go);
   });
   return async (at) => {
     const [next] = left;

@@ -17,14 +17,19 @@ export function countingSource(
   let deliveries = 0;
   let settlements = 0;
   let wrong = 0;
+  let bytesInHand = 0;
+  let mostInHand = 0;
+  let mostBytesInHand = 0;
 
+  const bytesOf = ({ received }: Delivery): number => received.bytes?.byteLength ?? 0;
   const idsOf = (list: readonly Delivery[]): (string | undefined)[] =>
     list.map(({ received }) => ("rejected" in received ? undefined : received.id));
 
   async function settle(list: readonly (readonly [Delivery, Settlement])[]): Promise<void> {
     for (const [delivery] of list) {
       settlements++;
-      if (!open.delete(delivery)) wrong++;
+      if (open.delete(delivery)) bytesInHand -= bytesOf(delivery);
+      else wrong++;
     }
     await around.before();
     const settled = source.settle(list);
@@ -45,10 +50,13 @@ export function countingSource(
           ...intake,
           deliver(list) {
             for (const delivery of list) {
-              if (open.has(delivery)) wrong++;
-              open.add(delivery);
               deliveries++;
+              if (open.has(delivery)) wrong++;
+              else bytesInHand += bytesOf(delivery);
+              open.add(delivery);
             }
+            mostInHand = Math.max(mostInHand, open.size);
+            mostBytesInHand = Math.max(mostBytesInHand, bytesInHand);
             tell({ delivered: idsOf(list) });
             return intake.deliver(list);
           },
@@ -57,6 +65,9 @@ export function countingSource(
       ...(extend === undefined ? {} : { extend: (list) => extend.call(source, list) }),
       ...(lag === undefined ? {} : { lag: () => lag.call(source) }),
     },
-    report: () => ({ deliveries, settlements, wrong, extends: extend !== undefined }),
+    report: () => ({
+      ...{ deliveries, settlements, wrong, mostInHand, mostBytesInHand },
+      extends: extend !== undefined,
+    }),
   };
 }

@@ -1,4 +1,4 @@
-import type { RunOptions } from "../../src/inbox/run.ts";
+import type { RunHealth, RunOptions } from "../../src/inbox/run.ts";
 import type { Form, Point } from "../crash/plan.ts";
 
 /** Where a consumer stops and waits to be told to go on, so that the test can do something at that very moment. */
@@ -38,6 +38,8 @@ export interface Content {
   /** What its handler does: throws always, throws the first time in a process, or takes so many milliseconds. */
   readonly fails?: "always" | "once";
   readonly takesMs?: number;
+  /** Makes it larger. */
+  readonly pad?: string;
 }
 
 /** What a consumer process tells. */
@@ -48,6 +50,9 @@ export type Told =
   /** Acknowledged, and the source has answered. */
   | { readonly acked: readonly (string | undefined)[] }
   | { readonly paused: Pause }
+  /** The database went away, or is back. */
+  | { readonly store: StoreState }
+  | { readonly health: RunHealth }
   | { readonly report: Report };
 
 /** What a consumer that ended by itself has counted, between the runner and the source. */
@@ -57,8 +62,12 @@ export interface Report {
   /** Settlements of something that was not delivered, or was settled before. */
   readonly wrong: number;
   readonly extends: boolean;
+  /** The most that was delivered and not settled, in deliveries and in bytes of their payloads. */
+  readonly mostInHand: number;
+  readonly mostBytesInHand: number;
 }
 
-export interface Go {
-  readonly go: Pause;
-}
+export type StoreState = "away" | "back";
+
+/** What a consumer is told. */
+export type Order = { readonly go: Pause } | { readonly ask: "health" };

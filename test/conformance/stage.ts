@@ -1,8 +1,9 @@
 import type { TestContext } from "node:test";
 import type pg from "pg";
+import type { LocalPostgres } from "../../src/local-postgres/local-postgres.ts";
 import { migrate } from "../../src/store/postgres/migrate.ts";
 import type { Scope } from "../support/cleanup.ts";
-import { testDatabase } from "../support/postgres.ts";
+import { ownServer, testDatabase } from "../support/postgres.ts";
 import { account, type Account } from "./account.ts";
 import { startConsumer, type Consumer } from "./consumer-process.ts";
 import type { Content, Plan } from "./plan.ts";
@@ -19,6 +20,8 @@ export interface Stage {
   readonly subject: Subject;
   readonly place: Place;
   readonly pool: pg.Pool;
+  /** With `needs.ownServer`. */
+  readonly server: LocalPostgres | undefined;
   readonly consumers: readonly Consumer[];
   readonly start: (plan?: Partial<Plan>) => Promise<Consumer>;
   /** Publishes them, with their places among the messages of their keys. */
@@ -48,7 +51,8 @@ export async function openStage(
 ): Promise<Stage | undefined> {
   const place = await subject.open(t, needs, suite);
   if (place === undefined) return undefined;
-  const { url, schema, pool } = await testDatabase(t, { max: 3 });
+  const server = needs.ownServer ? await ownServer(t) : undefined;
+  const { url, schema, pool } = await testDatabase(t, { max: 3, url: server?.url });
   await migrate(pool, { schema });
   // No unique key: an effect that is there twice is to be seen.
   await pool.query(
@@ -69,9 +73,7 @@ export async function openStage(
 
   const stage: Stage = {
     subject,
-    place,
-    pool,
-    consumers,
+    ...{ place, pool, server, consumers },
     async start(plan = {}) {
       const name = `c${consumers.length + 1}`;
       const whole: Plan = { url, schema, config: place.config, name, form: "tx", ...plan };

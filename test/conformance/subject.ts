@@ -20,6 +20,9 @@ import type { FaultProxy } from "../support/fault-proxy.ts";
  * - `order`: messages of a key are applied in the order of sending, through failures and changes of consumers.
  * - `no-identity`: a message without an id goes to quarantine, once it is settled.
  * - `duplicates`: every message is published twice.
+ * - `back-pressure`: handlers are slower than the broker; what is in hand stays bounded, in messages and in bytes.
+ * - `store-away`: the database is killed and comes back while a consumer works.
+ * - `health`: `run.health()` tells a consumer that makes no progress from one that has nothing to do.
  */
 export const caseNames = [
   "dies",
@@ -33,6 +36,9 @@ export const caseNames = [
   "order",
   "no-identity",
   "duplicates",
+  "back-pressure",
+  "store-away",
+  "health",
 ] as const;
 
 export type CaseName = (typeof caseNames)[number];
@@ -62,6 +68,8 @@ export interface Needs {
   readonly restart?: true;
   /** The shortest lease the broker has: `Place.leaseMs` says which. */
   readonly shortLease?: true;
+  /** The case stops the database: `Stage.server` is one that nobody else uses. The stage sees to it, not the subject. */
+  readonly ownServer?: true;
   /** One of the subject's `variants`. */
   readonly variant?: string;
 }

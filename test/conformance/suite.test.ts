@@ -24,6 +24,9 @@ const findings: readonly (readonly [CaseName, Fault, keyof Account | RegExp])[] 
   ["no-identity", "makes up ids", "lost"],
   ["duplicates", "drops copies", "unsettled"],
   ["duplicates", "delivers twice", "settledWrongly"],
+  ["back-pressure", "takes all there is", /in hand/],
+  ["store-away", "gives up when nothing is settled", /ended with 1/],
+  ["health", "says that something waits", /was not "ok"/],
 ];
 
 test("every case of the suite is seen to fail below", () => {

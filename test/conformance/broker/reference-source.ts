@@ -12,6 +12,7 @@ export interface Flaws {
   readonly keepsTags?: boolean;
   readonly settlesTwice?: boolean;
   readonly neverReconnects?: boolean;
+  readonly takesAll?: boolean;
 }
 
 /** The reference broker as a source: what a right one does, in as few lines as it takes. */
@@ -44,7 +45,7 @@ export function referenceSource({ port }: { readonly port: number }, flaws: Flaw
     });
     if (closed) return opened.end();
     connection = opened;
-    opened.tell({ consume: { prefetch: intake.facts.maxInHand } });
+    opened.tell({ consume: { prefetch: flaws.takesAll ? 1_000_000 : intake.facts.maxInHand } });
   }
 
   async function reopen(intake: Intake): Promise<void> {
