@@ -28,7 +28,9 @@ interface Settings {
 
 // kafkajs restarts by itself for ever: so many without a record between, though a broker answers, are no accident.
 const maxRestarts = 10;
-const mostRecords = 500;
+// So many batches, each of another partition, take turns, and so large is a turn: a long one holds no other partition up.
+const concurrentBatches = 50;
+const mostRecords = 100;
 // How long a broker that is away may hold the end up, for the consumer and for the administration.
 const leaveMs = 5_000;
 
@@ -89,7 +91,7 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
   });
   const batches = createKafkajsBatches({
     ...{ consumer, membership, watermarks, events, heartbeatMs },
-    mostAtOnce: Math.min(mostRecords, facts.maxInHand),
+    mostAtOnce: Math.min(mostRecords, Math.ceil(facts.maxInHand / 4)),
     stopped: () => stopped,
     progress: () => (restarts = 0),
   });
@@ -136,7 +138,7 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     await consumer.run({
       autoCommit: false,
       eachBatchAutoResolve: false,
-      partitionsConsumedConcurrently: 1,
+      partitionsConsumedConcurrently: concurrentBatches,
       eachBatch: (payload) => batches.take(payload),
     });
   } catch (error) {

@@ -181,7 +181,7 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
     places: ReadonlyMap<string, { readonly reading: Reading; readonly from: bigint }>,
   ): Promise<void> {
     if (stopped()) return;
-    const records: KafkaRecord[] = [];
+    const lists: (readonly KafkaRecord[])[] = [];
     const reached: Reading[] = [];
     const lost: Reading[] = [];
     for (const { topicId, partitions } of responses) {
@@ -192,10 +192,10 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
         if (place.reading.paused) continue;
         if (partition.errorCode === outOfRange) lost.push(place.reading);
         else if (partition.errorCode !== 0) refused(place.reading, partition);
-        else if (read(place.reading, place.from, partition, records)) reached.push(place.reading);
+        else if (read(place.reading, place.from, partition, lists)) reached.push(place.reading);
       }
     }
-    handOver(records, reached);
+    handOver(inTurns(lists), reached);
     for (const reading of lost) await findAgain(reading);
   }
 
@@ -209,10 +209,10 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
     reading: Reading,
     from: bigint,
     partition: PlatformaticPartition,
-    records: KafkaRecord[],
+    lists: (readonly KafkaRecord[])[],
   ): boolean {
     const found = readRecords(reading, from, partition);
-    for (const record of found.records) records.push(record);
+    lists.push(found.records);
     reading.next = found.next;
     return found.next > from;
   }
@@ -249,4 +249,13 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
   }
 
   return { wake };
+}
+
+/** One record of each partition after another: a long backlog of one holds no other up. */
+function inTurns(lists: readonly (readonly KafkaRecord[])[]): KafkaRecord[] {
+  const longest = lists.reduce((most, { length }) => Math.max(most, length), 0);
+  const records: KafkaRecord[] = [];
+  for (let i = 0; i < longest; i++)
+    for (const list of lists) if (i < list.length) records.push(list[i] as KafkaRecord);
+  return records;
 }

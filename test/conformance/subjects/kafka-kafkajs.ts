@@ -11,6 +11,8 @@ export const subject: Subject = {
   module: import.meta.filename,
   order: "always",
   cumulative: true,
+  // A group waits for members that died, and then for one another.
+  patienceMs: 60_000,
   variants: ["eager"],
   // Consumer processes have no use for what starts brokers.
   open: async (t, needs) => (await import("./kafka-place.ts")).openTopic(t, needs, { commitVersion: 5 }),

@@ -18,6 +18,8 @@ export const subject: Subject = {
   module: import.meta.filename,
   order: "always",
   cumulative: true,
+  // A group waits for members that died, and then for one another.
+  patienceMs: 60_000,
   variants: ["cooperative", "eager"],
   // Consumer processes have no use for what starts brokers.
   async open(t, needs) {
