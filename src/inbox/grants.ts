@@ -80,6 +80,8 @@ export function createGrants(
       done.push(...giving);
       throw error;
     }
+    const size = taken.messages.length;
+    if (size > 0) telemetry.taken.publish({ consumer: name.consumer, size });
     for (const { lease } of taken.messages) {
       const known = held.get(idOf(lease));
       if (known !== undefined) known.open++;

@@ -9,6 +9,8 @@ export interface Telemetry {
   readonly begun: Channel;
   /** `{ consumer, size, fresh }`: the claim is answered. */
   readonly claimed: Channel;
+  /** `{ consumer, size }`: a worker took pending messages and is about to hand them to its lanes. */
+  readonly taken: Channel;
   /** `{ consumer, size }`: the handlers are done; COMMIT is next. */
   readonly handled: Channel;
   /** `{ consumer, size, ms }`: the server answered COMMIT; nothing is acknowledged yet. */
@@ -32,6 +34,7 @@ const name = (event: string): Channel => channel(`transactional-inbox:${event}`)
 export const telemetry: Telemetry = {
   begun: name("begun"),
   claimed: name("claimed"),
+  taken: name("taken"),
   handled: name("handled"),
   committed: name("committed"),
   outcome: name("outcome"),

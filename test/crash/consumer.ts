@@ -96,5 +96,9 @@ const source = brokerSource((body) => {
   const { id, key } = JSON.parse(body) as Body;
   return receiveMessage({ producer: "payments", id, key, payload: body });
 });
-await inbox.run(source, forms[plan.form], plan.run).finished;
+await (
+  plan.mode === "work"
+    ? inbox.work(forms[plan.form], plan.run)
+    : inbox.run(source, forms[plan.form], { ...plan.run, mode: plan.mode })
+).finished;
 await pool.end();

@@ -23,6 +23,7 @@ export interface Consumer {
 
 export interface CrashTest {
   readonly pool: pg.Pool;
+  readonly schema: string;
   readonly broker: Broker;
   readonly publish: (bodies: readonly Body[], options?: { redelivered?: boolean }) => void;
   /** Starts a consumer process that the broker serves. */
@@ -34,8 +35,8 @@ export interface CrashTest {
   readonly attempts: () => Promise<Record<string, number>>;
   /** Entries as `id: code, attempts, deliveries`. */
   readonly quarantined: () => Promise<readonly string[]>;
-  /** Resolves when the query's first column is true; rejects after 20 s. */
-  readonly until: (query: string) => Promise<void>;
+  /** Resolves when the query's first column is true; rejects after 20 s, or the time given. */
+  readonly until: (query: string, timeoutMs?: number) => Promise<void>;
 }
 
 let program: Promise<string> | undefined;
@@ -53,7 +54,7 @@ export async function crashTest(
   const pool = await testPool(t, { url, schema });
   if (server !== undefined) await pool.query(`create schema ${schema}`);
   await migrate(pool, { schema });
-  await pool.query("create table effect (message_id text not null)");
+  await pool.query("create table effect (message_id text not null, n bigint generated always as identity)");
   await pool.query("create table account (id int primary key, balance bigint not null default 0)");
   await pool.query("insert into account (id) values (1)");
 
@@ -64,6 +65,7 @@ export async function crashTest(
   };
   return {
     pool,
+    schema,
     broker,
     publish: (bodies, how) =>
       broker.publish(
@@ -92,12 +94,12 @@ export async function crashTest(
       );
       return rows.map(({ entry }) => entry);
     },
-    async until(query) {
-      const deadline = Date.now() + 20_000;
+    async until(query, timeoutMs = 20_000) {
+      const deadline = Date.now() + timeoutMs;
       for (;;) {
         const { rows } = await pool.query<{ done: boolean }>(`select (${query}) as done`);
         if (rows[0]!.done) return;
-        if (Date.now() > deadline) throw new Error(`This did not become true in 20 s: ${query}`);
+        if (Date.now() > deadline) throw new Error(`This did not become true in ${timeoutMs} ms: ${query}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },

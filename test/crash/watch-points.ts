@@ -8,6 +8,7 @@ const channels = {
   claimed: telemetry.claimed,
   handled: telemetry.handled,
   committed: telemetry.committed,
+  taken: telemetry.taken,
   outcome: telemetry.outcome,
   settled: telemetry.settled,
 } as const;
@@ -15,6 +16,8 @@ const channels = {
 /** What the driver writes at these points, and whether it still leaves before the listener is called. */
 const writes = [
   { point: "commit sent", text: "commit", leaves: true },
+  // Later ones are sent by the name under which this one is prepared.
+  { point: "taking", text: ".take(", leaves: false },
   { point: "attempt", text: ".attempt (digest", leaves: false },
   { point: "quarantine", text: ".quarantine as q", leaves: false },
 ] as const;
@@ -33,6 +36,8 @@ export function watchPoints(pool: pg.Pool, reachedAny: (point: Point) => void): 
     reachedAny(point);
   };
   for (const [point, channel] of Object.entries(channels)) channel.subscribe(() => reached(point as Point));
+  // Lanes are given back with the next taking, which leaves in the turn of the outcomes.
+  telemetry.outcome.subscribe(() => void setImmediate(() => reached("giving back")));
   pool.on("connect", (client) => {
     const { stream } = (client as unknown as { connection: { stream: NodeJS.WritableStream } }).connection;
     const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
