@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { isRejected, type Message } from "../../../src/message/message.ts";
 import { kafka } from "../../../src/sources/kafka/kafka.ts";
-import { ack, clients, drive, eventually, identity, idOf, testTopic, type TestTopic } from "./support.ts";
+import {
+  ack,
+  assertCommitted,
+  clients,
+  drive,
+  identity,
+  idOf,
+  testTopic,
+  type TestTopic,
+} from "./support.ts";
 
 // What every client must do with offsets and records, on the real broker.
 
@@ -27,7 +36,7 @@ for (const [name, makeClient] of Object.entries(clients)) {
     ]);
     assert.equal(await first.source.lag!(), 4);
     await first.source.settle([[a!, ack]]);
-    assert.equal(await eventually(at.committed, (offset) => offset === 2), 2);
+    await assertCommitted(at, 2);
     assert.equal(await first.source.lag!(), 2);
     await first.source.stop();
     await first.source.close();
@@ -37,7 +46,7 @@ for (const [name, makeClient] of Object.entries(clients)) {
     await first.source.settle([[c!, ack]]);
     assert.equal(await at.committed(), 2);
     second.ackAll();
-    assert.equal(await eventually(at.committed, (offset) => offset === 4), 4);
+    await assertCommitted(at, 4);
     assert.deepEqual([...first.warnings, ...second.warnings], []);
   });
 
@@ -67,7 +76,7 @@ for (const [name, makeClient] of Object.entries(clients)) {
     assert.deepEqual([idOf(again!), again!.redelivered], ["a", true]);
     assert.ok((await at.committed()) <= 0);
     await driven.source.settle([[again!, ack]]);
-    assert.equal(await eventually(at.committed, (offset) => offset === 2), 2);
+    await assertCommitted(at, 2);
   });
 
   test(`${name}: passes the marks and gaps that transactions leave in the log`, async (t) => {
@@ -95,7 +104,7 @@ for (const [name, makeClient] of Object.entries(clients)) {
     const driven = await drive(t, make());
     driven.ackAll();
     // Four records and four marks; the last record was aborted, so no record comes after it.
-    assert.equal(await eventually(at.committed, (offset) => offset === 8), 8);
+    await assertCommitted(at, 8);
     assert.deepEqual(driven.delivered.map(idOf), ["a", "b"]);
     assert.equal(await driven.source.lag!(), 0);
     assert.deepEqual(driven.warnings, []);
@@ -144,6 +153,6 @@ for (const [name, makeClient] of Object.entries(clients)) {
     );
     assert.ok(received.slice(5, 7).every(isRejected), "an id that cannot be told is no id");
     driven.ackAll();
-    assert.equal(await eventually(at.committed, (offset) => offset === 8), 8);
+    await assertCommitted(at, 8);
   });
 }

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
@@ -204,6 +205,15 @@ export const ack: Settlement = { kind: "ack" };
 
 export const idOf = ({ received }: Delivery): string | undefined =>
   isRejected(received) ? undefined : received.id;
+
+/** Resolves when the group has committed this offset of a partition; fails the test with what it has committed instead. */
+export async function assertCommitted(at: TestTopic, offset: number, partition = 0): Promise<void> {
+  const found = await eventually(
+    (): Promise<number> => at.committed(partition),
+    (committed) => committed === offset,
+  );
+  assert.equal(found, offset, `the committed offset of partition ${partition}`);
+}
 
 /** Asks again and again until the answer is as expected; returns the last one. */
 export async function eventually<Answer>(
