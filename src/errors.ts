@@ -127,10 +127,19 @@ export const errorCatalogue = {
     meaning:
       "A list of what was sent holds something that is no message, or changed while it was read; the text names the line or row. Nothing was compared.",
   },
-  "invalid-effect": { retryable: false, meaning: "An effect that cannot be sent: the text says what is wrong." },
+  "invalid-effect": {
+    retryable: false,
+    meaning: "An effect that cannot be sent: the text says what is wrong.",
+  },
   "effect-conflict": {
     retryable: false,
-    meaning: "The id of an effect was used before at this destination, with another payload. Nothing was added.",
+    meaning:
+      "The id of an effect was used before at this destination, with another payload. Nothing was added.",
+  },
+  "window-too-short": {
+    retryable: false,
+    meaning:
+      "Copies of a message may come later than its identity is kept. Lengthen the window; see: inbox retention plan.",
   },
   "missing-package": {
     retryable: false,

@@ -40,7 +40,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   explain: ["store", "message"],
   outbox: ["store", "message", "telemetry"],
   relay: ["outbox", "store", "message", "telemetry"],
-  retention: ["store", "message", "telemetry"],
+  // How long brokers keep messages is asked in the ways their sources have.
+  retention: ["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],
   // Lists of what was sent are files of lines, too.
   reconcile: ["store", "message", "sources/ndjson/line-splitter"],
   replay: ["store", "message", "telemetry", "quarantine"],

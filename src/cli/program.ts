@@ -6,6 +6,7 @@ import { migrateCommand } from "./commands/migrate.ts";
 import { pendingCommand } from "./commands/pending.ts";
 import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
+import { retentionCommand } from "./commands/retention-plan.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -48,6 +49,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(pendingCommand(io, ended))
     .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
+    .addCommand(retentionCommand(io, ended))
     .addCommand(identifyCommand(io, ended));
   quietly(program, io);
   try {

@@ -20,8 +20,8 @@ export interface Management {
 export async function askManagement(management: Management, queue: string): Promise<QueueFacts> {
   const vhost = encodeURIComponent(management.vhost ?? "/");
   const [told, overview] = await Promise.all([
-    get(management, `api/queues/${vhost}/${encodeURIComponent(queue)}`),
-    get(management, "api/overview"),
+    askApi(management, `api/queues/${vhost}/${encodeURIComponent(queue)}`),
+    askApi(management, "api/overview"),
   ]);
   const args = property(told, "arguments");
   const policy = property(told, "effective_policy_definition");
@@ -42,7 +42,8 @@ export async function askManagement(management: Management, queue: string): Prom
   };
 }
 
-async function get(management: Management, path: string): Promise<unknown> {
+/** What the management API says of a path, as JSON. Rejects where it cannot be asked; the text holds no credentials. */
+export async function askApi(management: Management, path: string): Promise<unknown> {
   const { username, password, timeoutMs = 5_000 } = management;
   const ask = management.fetch ?? globalThis.fetch;
   const token = Buffer.from(`${username ?? "guest"}:${password ?? "guest"}`).toString("base64");

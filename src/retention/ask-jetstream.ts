@@ -1,0 +1,49 @@
+import type { BrokerFacts } from "./facts.ts";
+
+/** The part of a `JetStreamManager` of `@nats-io/jetstream` that is used: `await jetstreamManager(connection)`. */
+export interface JetStreamManagerLike {
+  readonly streams: { info(stream: string): Promise<{ readonly config: StreamConfigLike }> };
+  readonly consumers: {
+    info(stream: string, consumer: string): Promise<{ readonly config: ConsumerConfigLike }>;
+  };
+}
+
+interface StreamConfigLike {
+  readonly retention?: string;
+  /** In nanoseconds; 0 for ever. */
+  readonly max_age?: number;
+}
+
+interface ConsumerConfigLike {
+  /** In nanoseconds. */
+  readonly ack_wait?: number;
+  readonly backoff?: readonly number[];
+}
+
+const nanosecondsAMillisecond = 1_000_000;
+
+/**
+ * What JetStream keeps of a stream. A stream with the retention `limits` is a log that can be read again from its
+ * beginning; of the others a message goes when it is acknowledged.
+ */
+export async function askJetStream(
+  manager: JetStreamManagerLike,
+  stream: string,
+  consumer?: string,
+): Promise<BrokerFacts> {
+  const { config } = await manager.streams.info(stream);
+  const waits =
+    consumer === undefined ? [] : waitsOf((await manager.consumers.info(stream, consumer)).config);
+  const maxAge = config.max_age ?? 0;
+  return {
+    name: `nats:${stream}`,
+    kind: config.retention === "workqueue" || config.retention === "interest" ? "queue" : "log",
+    retentionMs: maxAge > 0 ? maxAge / nanosecondsAMillisecond : Number.POSITIVE_INFINITY,
+    redeliverAfterMs: Math.max(0, ...waits) / nanosecondsAMillisecond,
+  };
+}
+
+const waitsOf = ({ ack_wait: wait, backoff }: ConsumerConfigLike): readonly number[] => [
+  wait ?? 0,
+  ...(backoff ?? []),
+];

@@ -1,0 +1,14 @@
+export { askJetStream } from "./ask-jetstream.ts";
+export type { JetStreamManagerLike } from "./ask-jetstream.ts";
+export { askKafka, kafkaFacts } from "./ask-kafka.ts";
+export type { KafkaAdminLike } from "./ask-kafka.ts";
+export { askRabbitmq } from "./ask-rabbitmq.ts";
+export { askSqs } from "./ask-sqs.ts";
+export { checkWindow, windowFaults } from "./check-window.ts";
+export type { WindowCheck } from "./check-window.ts";
+export type { BrokerFacts, DeadLetterFacts, DeclaredFacts, MeasuredFacts, RetentionFacts } from "./facts.ts";
+export { measureLedger } from "./measure.ts";
+export type { Measured, MeasureOptions } from "./measure.ts";
+export { retentionPlan } from "./plan.ts";
+export type { RetentionPlan } from "./plan.ts";
+export type { Scenario, ScenarioName } from "./scenarios.ts";
