@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { fromCompose } from "./compose.ts";
 import type { KafkaFacts } from "./facts.ts";
 import { speaksKafka } from "./kafka-address.ts";
 import { javaPrograms } from "./maven.ts";
@@ -140,6 +141,17 @@ const given = (variable: string): KafkaFacts | undefined => {
   return brokers.length === 0 ? undefined : { brokers, real: true };
 };
 
+const contained = fromCompose<KafkaFacts>({
+  service: "kafka",
+  ports: { client: "KAFKA_PORT", proxied: "KAFKA_PROXIED_PORT", advertised: "KAFKA_ADVERTISED_PORT" },
+  facts: ({ client, proxied, advertised }) => ({
+    brokers: [`${host}:${client}`],
+    real: true,
+    proxied: { target: { host, port: proxied! }, advertised: { host, port: advertised! } },
+  }),
+  check: ({ brokers }) => speaksKafka(brokers),
+});
+
 export const kafka: Kind<KafkaFacts> = {
   given: () => given("KAFKA_BROKERS"),
   async usual() {
@@ -149,7 +161,7 @@ export const kafka: Kind<KafkaFacts> = {
       () => undefined,
     );
   },
-  ways: [fromMaven(1)],
+  ways: [contained, fromMaven(1)],
 };
 
 export const kafkaCluster: Kind<KafkaFacts> = {

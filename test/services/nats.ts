@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { NatsFacts } from "./facts.ts";
+import { fromCompose } from "./compose.ts";
 import { installDebian } from "./debian.ts";
 import { programPath } from "./processes.ts";
 import type { Kind, Way } from "./way.ts";
@@ -41,6 +42,13 @@ const packaged: Way<NatsFacts> = {
   },
 };
 
+const contained = fromCompose<NatsFacts>({
+  service: "nats",
+  ports: { client: "NATS_PORT" },
+  facts: (ports) => factsOf(ports["client"]!),
+  check: ({ port }) => speaksNats(host, port),
+});
+
 export const nats: Kind<NatsFacts> = {
   given() {
     const url = process.env["NATS_URL"];
@@ -54,7 +62,7 @@ export const nats: Kind<NatsFacts> = {
       () => undefined,
     );
   },
-  ways: [packaged],
+  ways: [contained, packaged],
 };
 
 /** A NATS server speaks first, and says whether it has JetStream and lets anybody in. */

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "amqplib";
 import type { RabbitmqFacts } from "./facts.ts";
+import { fromCompose } from "./compose.ts";
 import { installDebian } from "./debian.ts";
 import { programPath } from "./processes.ts";
 import type { Kind, Way } from "./way.ts";
@@ -18,6 +19,9 @@ const direct = (): string => {
     ? (program() ?? "rabbitmq-server")
     : path.replace(/rabbitmq-server-wait$/, "rabbitmq-server");
 };
+
+// How late the counts of quorum queues may be, in milliseconds.
+const advanced = "[{rabbit, [{quorum_tick_interval, 100}]}].\n";
 
 const packaged: Way<RabbitmqFacts> = {
   name: "rabbitmq-server",
@@ -67,14 +71,21 @@ const packaged: Way<RabbitmqFacts> = {
         const settings = ["log.console = true", "log.file = false", "disk_free_limit.absolute = 50MB"];
         settings.push(`management.tcp.ip = ${host}`, `management.tcp.port = ${ports["management"]}`);
         writeFileSync(at("rabbitmq.conf"), [...settings, ""].join("\n"));
-        // How late the counts of quorum queues may be, in milliseconds.
-        writeFileSync(at("advanced.config"), "[{rabbit, [{quorum_tick_interval, 100}]}].\n");
+        writeFileSync(at("advanced.config"), advanced);
       },
       check: () => speaksAmqp(factsOf(port).url),
       startTimeoutMs: 90_000,
     };
   },
 };
+
+const contained = fromCompose<RabbitmqFacts>({
+  service: "rabbitmq",
+  ports: { amqp: "RABBITMQ_PORT", management: "RABBITMQ_MANAGEMENT_PORT" },
+  facts: ({ amqp, management }) => ({ ...factsOf(amqp!), management: `http://${host}:${management}` }),
+  check: ({ url }) => speaksAmqp(url),
+  files: { "/etc/rabbitmq/advanced.config": advanced },
+});
 
 export const rabbitmq: Kind<RabbitmqFacts> = {
   given() {
@@ -90,7 +101,7 @@ export const rabbitmq: Kind<RabbitmqFacts> = {
       () => undefined,
     );
   },
-  ways: [packaged],
+  ways: [contained, packaged],
 };
 
 /** Whether one can log in and open a channel. */

@@ -1,8 +1,16 @@
+import { fromCompose } from "./compose.ts";
 import { elasticmq } from "./elasticmq.ts";
 import type { SqsFacts } from "./facts.ts";
 import { fauxqs } from "./fauxqs.ts";
 import { speaksSqs, sqsAt } from "./sqs-address.ts";
 import type { Kind } from "./way.ts";
+
+const contained = fromCompose<SqsFacts>({
+  service: "sqs",
+  ports: { http: "SQS_PORT" },
+  facts: ({ http }) => sqsAt("127.0.0.1", http!),
+  check: speaksSqs,
+});
 
 export const sqs: Kind<SqsFacts> = {
   given() {
@@ -28,5 +36,5 @@ export const sqs: Kind<SqsFacts> = {
       () => undefined,
     );
   },
-  ways: [elasticmq, fauxqs],
+  ways: [contained, elasticmq, fauxqs],
 };
