@@ -8,8 +8,6 @@ export interface Case {
   /** The test's name, a sentence. */
   readonly title: string;
   readonly needs?: Omit<Needs, "name" | "variant">;
-  /** Why it may fail for now, whatever the source: something that is still to be built. */
-  readonly open?: string;
   /** Rejects where the source breaks a promise. */
   readonly play: (stage: Stage) => Promise<void>;
 }

@@ -28,7 +28,6 @@ export function conformance(subject: Subject): void {
           {
             timeout: caseTimeoutMs,
             ...(lacks === undefined ? {} : { skip: lacks }),
-            ...(one.open === undefined ? {} : { todo: one.open }),
           },
           async (t) => {
             const name = [one.name, variant, randomBytes(4).toString("hex")]

@@ -25,7 +25,8 @@ export interface Plan {
   readonly die?: { readonly at: Point; readonly after: number } | undefined;
   /** Pauses, once each, when it has handled so many messages. */
   readonly pauses?: readonly { readonly at: Pause; readonly after: number }[] | undefined;
-  readonly inbox?: { readonly lanes?: number; readonly maxBatch?: number } | undefined;
+  readonly inbox?:
+    { readonly lanes?: number; readonly maxBatch?: number; readonly maxAttempts?: number } | undefined;
   readonly run?: RunOptions | undefined;
 }
 
@@ -35,8 +36,11 @@ export interface Content {
   readonly key: string;
   /** Its place among the messages of its key, from 1. */
   readonly sequence: number;
-  /** What its handler does: throws always, throws the first time in a process, or takes so many milliseconds. */
-  readonly fails?: "always" | "once";
+  /**
+   * What its handler does: throws always, throws the first two times in a process (in the company of others and alone, so
+   * that it is put off), or takes so many milliseconds.
+   */
+  readonly fails?: "always" | "twice";
   readonly takesMs?: number;
   /** Makes it larger. */
   readonly pad?: string;

@@ -19,6 +19,6 @@ export const dies: Case = {
       await consumer.killed();
     }
     await stage.start();
-    await finish(stage);
+    await finish(stage, { inOrder: stage.subject.order !== "never" });
   },
 };

@@ -22,6 +22,6 @@ export const joinsAndLeaves: Case = {
     await a.stop();
     await more();
     await c.kill();
-    await finish(stage);
+    await finish(stage, { inOrder: stage.subject.order === "always" });
   },
 };
