@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { drafts, finish, type Case } from "../case.ts";
 
+const maxInHand = 40;
+
 export const storeAway: Case = {
   name: "store-away",
   title: "intake rests while the database is away, no attempt is used up, and all is done when it is back",
@@ -8,22 +10,21 @@ export const storeAway: Case = {
   async play(stage) {
     const server = stage.server!;
     await stage.publish(drafts("m", 200, 7));
-    const consumer = await stage.start({ handlerMs: 5, run: { maxInHand: 40 }, inbox: { maxBatch: 5 } });
+    const consumer = await stage.start({ handlerMs: 5, run: { maxInHand }, inbox: { maxBatch: 5 } });
     await consumer.acks(30);
     await server.kill();
     await consumer.storeIs("away");
     const { acked, delivered } = consumer;
-    const before = { acked: acked.length, delivered: delivered.length };
+    const ackedBefore = acked.length;
     const away = await consumer.healthIs("store-away");
     // As long as a handler's error would have been tried again a few times.
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     await consumer.healthIs("store-away");
-    // What was committed before, and is acknowledged late, is no progress.
-    assert.ok(acked.length - before.acked <= 40, `${acked.length - before.acked} were acknowledged`);
-    assert.ok(
-      delivered.length - before.delivered <= 40,
-      `${delivered.length - before.delivered} were delivered while the database was away`,
-    );
+    // What was committed before may be acknowledged late, and a source may have read ahead as much again.
+    const late = acked.length - ackedBefore;
+    assert.ok(late <= maxInHand, `${late} were acknowledged while the database was away`);
+    const unsettled = delivered.length - acked.length;
+    assert.ok(unsettled <= 2 * maxInHand, `${unsettled} were taken in while the database was away`);
     assert.ok(away.inHand > 0, "it keeps what it has in hand");
 
     await server.restart();
