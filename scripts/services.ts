@@ -24,8 +24,10 @@ Only when named, for up:
   kafka-confluent, kafka-platformatic              installs the client below .cache
 
 Each is searched for in this order: the variable, what was started here before, what listens on the usual port and
-speaks the protocol (not for PostgreSQL), packages of Debian (installed where we are root), Java programs
-of Maven Central, what npm ships.
+speaks the protocol (not for PostgreSQL), Docker Compose where an engine answers (not for kafka-cluster and PostgreSQL),
+packages of Debian (installed where we are root), Java programs of Maven Central, what npm ships.
+
+TEST_SERVICES_USUAL=0 leaves alone what listens already; TEST_SERVICES_DIRECTORY keeps a set of services apart.
 
 On stdout: lines for a shell, as in  eval "$(npm run --silent services -- up)"  ; with --json one object. The rest goes to
 stderr. Ends with 0, with 1 where a service could not be had, with 2 for wrong usage.

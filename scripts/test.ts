@@ -20,11 +20,18 @@ const perFileTimeoutMs = 4 * 60_000;
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(argv: readonly string[]): Promise<number> {
-  const { values, positionals: filters } = parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: { except: { type: "string", multiple: true, default: [] } },
-  });
+  let parsed;
+  try {
+    parsed = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: { except: { type: "string", multiple: true, default: [] } },
+    });
+  } catch (error) {
+    console.error(`${String(error)}\nUsage: npm test -- [WORD...] [--except WORD]...`);
+    return 2;
+  }
+  const { values, positionals: filters } = parsed;
   const files = testFiles(filters).filter((file) => !values.except.some((word) => file.includes(word)));
   if (files.length === 0) {
     console.error(
