@@ -71,20 +71,22 @@ begin
      where k.consumer = consumer_name and k.lane = lane_number and k.due_at between due_from and parked.due_at;
   end if;
   for round in 1..4 loop
-    select array_agg(r.digest), min(r.position) filter (where r.due_at is null), least(first_due, min(r.due_at))
-      into rows, first_ready, first_due
-      from (select due.digest, due.position, due.due_at
-              from (select p.digest, p.position, p.due_at from ${schema}.pending p
-                     where p.consumer = consumer_name and p.lane = lane_number and p.state = 'scheduled'
-                       and p.due_at between due_from and clock_timestamp()
-                     order by p.due_at limit most) due
-            union all
-            select ready.digest, ready.position, null
-              from (select p.digest, p.position from ${schema}.pending p
-                     where p.consumer = consumer_name and p.lane = lane_number and p.state = 'ready'
-                       and p.position >= from_here
-                     order by p.position limit most) ready
-             order by position limit most) r;
+    -- Where the first ones lie is asked before the cut: what does not fit into this hand must not be passed by the marks.
+    with due as materialized (
+      select p.digest, p.position, p.due_at from ${schema}.pending p
+       where p.consumer = consumer_name and p.lane = lane_number and p.state = 'scheduled'
+         and p.due_at between due_from and clock_timestamp()
+       order by p.due_at limit most
+    ), ready as materialized (
+      select p.digest, p.position from ${schema}.pending p
+       where p.consumer = consumer_name and p.lane = lane_number and p.state = 'ready' and p.position >= from_here
+       order by p.position limit most
+    )
+    select (select array_agg(r.digest)
+              from (select due.digest, due.position from due union all select ready.digest, ready.position from ready
+                     order by position limit most) r),
+           (select min(ready.position) from ready), least(first_due, (select min(due.due_at) from due))
+      into rows, first_ready, first_due;
     first_ready := least(first_ready, case when from_here < ready_from then from_here end);
     if rows is null or not exists (
       select from ${schema}.parked_key k where k.consumer = consumer_name and k.lane = lane_number
