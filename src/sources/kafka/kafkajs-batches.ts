@@ -1,4 +1,4 @@
-import { nameOf, type ClientEvents, type KafkaRecord, type Position } from "./client.ts";
+import { nameOf, type ClientEvents, type KafkaRecord, type Position, type TopicPartition } from "./client.ts";
 import { memberAt, type KafkajsMember, type KafkajsMembership } from "./kafkajs-membership.ts";
 import type { KafkajsBatch, KafkajsBatchPayload, KafkajsConsumer, KafkajsOffsets } from "./kafkajs-shapes.ts";
 import type { KafkajsWatermarks } from "./kafkajs-watermarks.ts";
@@ -11,6 +11,10 @@ export interface KafkajsBatches {
   filtered(batch: FilteredBatch): void;
   /** Rejects if the broker refused. */
   commit(positions: readonly Position[]): Promise<void>;
+  /** Hands the partitions back before the client may join again, and beats meanwhile. Never rejects. */
+  beforeJoin(): Promise<void>;
+  pause(partition: TopicPartition): void;
+  resume(partition: TopicPartition): void;
   /** The consumer went down: what it gave is of no use for the one that follows. */
   ended(): void;
 }
@@ -40,8 +44,9 @@ export interface KafkajsBatchesOptions {
 export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBatches {
   const { consumer, membership, watermarks, events, mostAtOnce, stopped, progress } = options;
   const beatMs = Math.min(options.heartbeatMs, 1_000);
-  // Of any batch since the consumer came up: it sends a commit once, as the member that the consumer is at that moment.
-  let sender: KafkajsBatchPayload["commitOffsetsIfNecessary"] | undefined;
+  // Of any batch since the consumer came up: a commit is sent once, and a beat, as the member the consumer is at that moment.
+  let last: KafkajsBatchPayload | undefined;
+  const paused = new Set<string>();
   // A batch whose beat failed ends before there is room: the next one waits for it first.
   let room: Promise<void> = Promise.resolve();
 
@@ -79,18 +84,12 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
     return moved;
   }
 
-  /** A beat that says the group is rebalancing lets what is in hand be finished first. */
+  /** After an error that is not the group's the client fetches on as the same member. */
   async function beat(heartbeat: () => Promise<void>): Promise<void> {
     try {
       await heartbeat();
     } catch (error) {
-      // After anything else the client fetches on as the same member.
-      if (isAny(error, lostErrors)) membership.lost();
-      else if (isAny(error, rebalanceErrors)) {
-        const back = membership.handBack();
-        // The broker counts these beats, though it answers each with the same error.
-        while (!(await within(back, beatMs))) await heartbeat().catch(() => undefined);
-      }
+      if (isLost(error)) membership.lost();
       throw error;
     }
   }
@@ -105,19 +104,20 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
     const { batch, resolveOffset, heartbeat, isRunning, isStale } = payload;
     const { topic, partition, messages } = batch;
     const isOver = (): boolean => stopped() || isStale() || !isRunning();
-    sender = payload.commitOffsetsIfNecessary;
+    last = payload;
     await beatUntilRoom(heartbeat);
     if (isOver()) return;
     const { generation } = membership;
     let member = await memberFor(batch);
     if (member === undefined) return;
     for (let at = 0; at < messages.length; at += mostAtOnce) {
-      // A rebalance or a seek: what was not handed over is read again.
+      // A rebalance, a seek or a pause: what was not handed over is read again.
       if (generation !== membership.generation || membership.get(batch) !== member || isOver()) return;
+      if (paused.has(nameOf(batch))) return;
       const part = messages.slice(at, at + mostAtOnce);
-      const last = part.at(-1)?.offset as string;
+      const lastOne = part.at(-1)?.offset as string;
       const end = at + mostAtOnce >= messages.length;
-      const next = BigInt(end ? batch.lastOffset() : last) + 1n;
+      const next = BigInt(end ? batch.lastOffset() : lastOne) + 1n;
       const records: KafkaRecord[] = part.map(({ offset, key, value, headers }) => ({
         ...{ topic, partition, key, value, headers },
         offset: BigInt(offset),
@@ -126,7 +126,7 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
       if (end) events.readTo({ topic, partition, offset: next });
       member = memberAt(member, next);
       membership.set(member);
-      resolveOffset(last);
+      resolveOffset(lastOne);
       progress();
       await beatUntilRoom(heartbeat);
     }
@@ -146,25 +146,44 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
       membership.set({ ...member, passedTo: last + 1n });
     },
     async commit(positions) {
-      if (sender !== undefined) return sender(offsetsOf(positions));
+      if (last !== undefined) return last.commitOffsetsIfNecessary(offsetsOf(positions));
       // Nothing but filtered batches came since the consumer is up.
       await consumer.commitOffsets(
         positions.map(({ topic, partition, offset }) => ({ topic, partition, offset: String(offset) })),
       );
     },
+    async beforeJoin() {
+      const back = membership.handBack();
+      // The broker counts these beats, though it answers each with the same error, until it has lost the member.
+      for (let lost = false; !lost && !(await within(back, beatMs));)
+        lost = await (last?.heartbeat() ?? Promise.resolve()).then(() => false, isLost);
+    },
+    pause(partition) {
+      paused.add(nameOf(partition));
+      attempt(() => consumer.pause([{ topic: partition.topic, partitions: [partition.partition] }]));
+    },
+    resume(partition) {
+      paused.delete(nameOf(partition));
+      attempt(() => consumer.resume([{ topic: partition.topic, partitions: [partition.partition] }]));
+    },
     ended() {
-      sender = undefined;
+      last = undefined;
     },
   };
 }
 
-/** What makes kafkajs join again. */
-const rebalanceErrors = ["REBALANCE_IN_PROGRESS", "NOT_COORDINATOR_FOR_GROUP"];
-/** The group has gone on without this member. */
-const lostErrors = ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"];
+/** Between two lives the consumer takes no calls. When it joins again everything is paused first, and then begun. */
+export function attempt(action: () => void): void {
+  try {
+    action();
+  } catch {
+    // As said above.
+  }
+}
 
-const isAny = (error: unknown, types: readonly string[]): boolean =>
-  types.includes((error as { type?: unknown } | null)?.type as string);
+/** The group has gone on without this member. */
+const isLost = (error: unknown): boolean =>
+  ["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"].includes((error as { type?: unknown } | null)?.type as string);
 
 function offsetsOf(positions: readonly Position[]): KafkajsOffsets {
   const byTopic = new Map<string, { partition: number; offset: string }[]>();

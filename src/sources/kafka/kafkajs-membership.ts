@@ -20,7 +20,7 @@ export interface KafkajsMember extends TopicPartition {
 export interface KafkajsMembership {
   /** A new generation has begun with these partitions. */
   joined(assignment: Readonly<Record<string, readonly number[]>>): Promise<void>;
-  /** The generation is about to end: what is in hand is finished in the time there is. Twice is harmless. */
+  /** The generation is about to end: what is in hand is finished, in the source's time. Twice is harmless. Never rejects. */
   handBack(): Promise<void>;
   /** The client has lost everything. */
   lost(): void;

@@ -1,7 +1,7 @@
 import { InboxError } from "../../errors.ts";
 import { wholeNumber } from "../../whole-number.ts";
 import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession } from "./client.ts";
-import { createKafkajsBatches, type FilteredBatch } from "./kafkajs-batches.ts";
+import { attempt, createKafkajsBatches, type FilteredBatch } from "./kafkajs-batches.ts";
 import { createKafkajsMembership } from "./kafkajs-membership.ts";
 import type { KafkajsAdmin, KafkajsConsumer, KafkajsKafka, KafkajsSocketFactory } from "./kafkajs-shapes.ts";
 import { createKafkajsSockets, type KafkajsSockets } from "./kafkajs-sockets.ts";
@@ -35,8 +35,7 @@ const mostRecords = 100;
 const leaveMs = 5_000;
 
 /**
- * `kafkajs`: `Kafka` is its class, `config` what that is made with. It has no callback before partitions are taken away:
- * see docs/kafka.md for what that means. Throws `invalid-option`.
+ * `kafkajs`: `Kafka` is its class, `config` what that is made with, `socketFactory` too. Throws `invalid-option`.
  */
 export function kafkajs(
   Kafka: KafkajsKafka,
@@ -68,7 +67,10 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
   let closing = false;
   let restarts = 0;
 
-  const sockets = createKafkajsSockets(config["socketFactory"] as KafkajsSocketFactory | undefined);
+  const sockets = createKafkajsSockets(
+    () => batches.beforeJoin(),
+    config["socketFactory"] as KafkajsSocketFactory | undefined,
+  );
   const kafka = new Kafka({ ...config, socketFactory: sockets.factory } as never);
   const admin = kafka.admin({} as never) as KafkajsAdmin;
   const consumer = kafka.consumer({
@@ -91,7 +93,7 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
   });
   const batches = createKafkajsBatches({
     ...{ consumer, membership, watermarks, events, heartbeatMs },
-    mostAtOnce: Math.min(mostRecords, Math.ceil(facts.maxInHand / 4)),
+    mostAtOnce: Math.min(mostRecords, facts.maxInHand),
     stopped: () => stopped,
     progress: () => (restarts = 0),
   });
@@ -103,7 +105,6 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     void membership.joined(payload.memberAssignment);
   });
   on("heartbeat", () => events.alive());
-  // It joins again at once: what can be committed before is committed.
   on("rebalancing", () => void membership.handBack());
   on<FilteredBatch>("start_batch_process", (batch) => batches.filtered(batch));
   on<{ error: Error; restart: boolean }>("crash", ({ error, restart }) => {
@@ -135,22 +136,28 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     // Where reading begins is told by a seek. This is where kafkajs goes by itself when the broker has dropped the records
     // that come next: what is left of them may not be passed over.
     await consumer.subscribe({ topics, fromBeginning: true });
-    await consumer.run({
-      autoCommit: false,
-      eachBatchAutoResolve: false,
-      partitionsConsumedConcurrently: concurrentBatches,
-      eachBatch: (payload) => batches.take(payload),
-    });
   } catch (error) {
     closing = true;
     await leave(consumer, admin, sockets);
     throw error;
   }
 
+  // It joins the group first, which may wait for other members to hand their partitions back.
+  const running = consumer
+    .run({
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      partitionsConsumedConcurrently: concurrentBatches,
+      eachBatch: (payload) => batches.take(payload),
+    })
+    .catch((error: unknown) => {
+      if (!closing) gaveUp(error as Error);
+    });
+
   return {
     commit: (positions) => batches.commit(positions),
-    pause: ({ topic, partition }) => attempt(() => consumer.pause([{ topic, partitions: [partition] }])),
-    resume: ({ topic, partition }) => attempt(() => consumer.resume([{ topic, partitions: [partition] }])),
+    pause: (partition) => batches.pause(partition),
+    resume: (partition) => batches.resume(partition),
     watermarks,
     async stop() {
       // Stopping the consumer would leave the group: it goes on, with nothing to fetch, until the last commit is done.
@@ -160,18 +167,11 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     async close() {
       if (closing) return;
       closing = true;
+      // A client that is told to leave while it joins for the first time would join all the same.
+      await within(running, leaveMs);
       await leave(consumer, admin, sockets);
     },
   };
-}
-
-/** Between two lives the consumer takes no calls. When it joins again everything is paused first. */
-function attempt(action: () => void): void {
-  try {
-    action();
-  } catch {
-    // As said above.
-  }
 }
 
 /** The user's own answer is asked, but a client that is to end never starts again. */

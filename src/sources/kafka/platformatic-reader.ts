@@ -5,7 +5,7 @@ import {
   type TopicPartition,
   type Watermarks,
 } from "./client.ts";
-import { readRecords } from "./platformatic-records.ts";
+import { readRecords, type ReadRecords } from "./platformatic-records.ts";
 import {
   fetchedBeside,
   textOf,
@@ -43,6 +43,8 @@ export interface PlatformaticReaderOptions {
     readonly minBytes: number;
     readonly maxWaitTime: number;
   };
+  /** Most records of one partition that are handed over at once. */
+  readonly mostOfOne: number;
   readonly owned: () => Iterable<Reading>;
   readonly watermarks: (partition: TopicPartition) => Promise<Watermarks>;
   readonly events: ClientEvents;
@@ -51,14 +53,21 @@ export interface PlatformaticReaderOptions {
   readonly grown: () => void;
 }
 
+interface Part extends ReadRecords {
+  readonly reading: Reading;
+  /** Where reading must stand for the rest to be handed over; `undefined`: nothing of it is any more. */
+  from: bigint | undefined;
+}
+
 const pauseMs = 300;
 const outOfRange = 1;
 
 export function createPlatformaticReader(options: PlatformaticReaderOptions): PlatformaticReader {
-  const { client, topics, limits, owned, watermarks, events, stopped, grown } = options;
+  const { client, topics, limits, mostOfOne, owned, watermarks, events, stopped, grown } = options;
   const busy = new Set<number>();
   const counts = new Map<string, number>();
-  let full = false;
+  // Fetched answers whose records have not all found room.
+  let waiting = 0;
   let looking = false;
   let again = false;
   let timer: NodeJS.Timeout | undefined;
@@ -79,7 +88,7 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
     looking = true;
     do {
       again = false;
-      if (full || stopped() || ready().length === 0) continue;
+      if (waiting > 0 || stopped() || ready().length === 0) continue;
       try {
         const metadata = await client.metadata({ topics: [...topics] });
         countPartitions(metadata);
@@ -122,7 +131,7 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
       asked.push({ topicId: topic.id, reading });
       byLeader.set(leader, asked);
     }
-    if (full || stopped()) return;
+    if (waiting > 0 || stopped()) return;
     for (const [node, asked] of byLeader) if (!busy.has(node)) void fetch(node, asked);
   }
 
@@ -181,22 +190,22 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
     places: ReadonlyMap<string, { readonly reading: Reading; readonly from: bigint }>,
   ): Promise<void> {
     if (stopped()) return;
-    const lists: (readonly KafkaRecord[])[] = [];
-    const reached: Reading[] = [];
+    const parts: Part[] = [];
     const lost: Reading[] = [];
     for (const { topicId, partitions } of responses) {
       for (const partition of partitions) {
         const place = places.get(`${topicId}/${partition.partitionIndex}`);
         // Given back, or rested and sent back, since it was asked for.
         if (place === undefined || place.reading.gone || place.reading.next !== place.from) continue;
-        if (place.reading.paused) continue;
         if (partition.errorCode === outOfRange) lost.push(place.reading);
         else if (partition.errorCode !== 0) refused(place.reading, partition);
-        else if (read(place.reading, place.from, partition, lists)) reached.push(place.reading);
+        else parts.push({ ...place, ...readRecords(place.reading, place.from, partition) });
       }
     }
-    handOver(inTurns(lists), reached);
     for (const reading of lost) await findAgain(reading);
+    waiting++;
+    await handOver(parts);
+    waiting--;
   }
 
   function refused(reading: Reading, { errorCode }: PlatformaticPartition): void {
@@ -205,28 +214,31 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
     events.warn(`${nameOf(reading)} cannot be read now: the broker answers with error ${errorCode}.`);
   }
 
-  function read(
-    reading: Reading,
-    from: bigint,
-    partition: PlatformaticPartition,
-    lists: (readonly KafkaRecord[])[],
-  ): boolean {
-    const found = readRecords(reading, from, partition);
-    lists.push(found.records);
-    reading.next = found.next;
-    return found.next > from;
-  }
-
-  function handOver(records: readonly KafkaRecord[], reached: readonly Reading[]): void {
-    if (records.length > 0) {
-      full = true;
-      void events.records(records).then(() => {
-        full = false;
-        wake();
-      });
+  /** In turns of some records of each partition: a long backlog of one holds no other up. */
+  async function handOver(parts: readonly Part[]): Promise<void> {
+    const longest = parts.reduce((most, { records }) => Math.max(most, records.length), 0);
+    for (let at = 0; at < Math.max(1, longest) && !stopped(); at += mostOfOne) {
+      const batch: KafkaRecord[] = [];
+      const reached: Reading[] = [];
+      for (const part of parts) {
+        const { reading, records, next } = part;
+        if (at >= Math.max(1, records.length)) continue;
+        // Given back or rested meanwhile: what is left is read again.
+        if (reading.gone || reading.paused || reading.next !== part.from) part.from = undefined;
+        if (part.from === undefined) continue;
+        const some = records.slice(at, at + mostOfOne);
+        for (const record of some) batch.push(record);
+        const end = at + mostOfOne >= records.length;
+        const to = end ? next : (some.at(-1) as KafkaRecord).offset + 1n;
+        if (end && to !== reading.next) reached.push(reading);
+        reading.next = to;
+        part.from = to;
+      }
+      const room = batch.length > 0 ? events.records(batch) : undefined;
+      for (const { topic, partition, next } of reached)
+        events.readTo({ topic, partition, offset: next as bigint });
+      await room;
     }
-    for (const { topic, partition, next } of reached)
-      events.readTo({ topic, partition, offset: next as bigint });
   }
 
   /** The broker has no such offset: its oldest records were dropped, or the log is another one. */
@@ -249,13 +261,4 @@ export function createPlatformaticReader(options: PlatformaticReaderOptions): Pl
   }
 
   return { wake };
-}
-
-/** One record of each partition after another: a long backlog of one holds no other up. */
-function inTurns(lists: readonly (readonly KafkaRecord[])[]): KafkaRecord[] {
-  const longest = lists.reduce((most, { length }) => Math.max(most, length), 0);
-  const records: KafkaRecord[] = [];
-  for (let i = 0; i < longest; i++)
-    for (const list of lists) if (i < list.length) records.push(list[i] as KafkaRecord);
-  return records;
 }

@@ -42,6 +42,7 @@ const own = [
   "beforeDeserialization",
   "registry",
 ];
+const mostRecords = 100;
 const firstPauseMs = 100;
 const longestPauseMs = 2_000;
 // How long a broker that is away may hold the end up.
@@ -131,6 +132,7 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
       minBytes: number("minBytes", 1),
       maxWaitTime: number("maxWaitTime", 500),
     },
+    mostOfOne: Math.min(mostRecords, facts.maxInHand),
     owned: () => membership.owned(),
     stopped: () => stopped || closing,
     grown: () => void join(),
