@@ -16,6 +16,7 @@ const { values: args, positionals } = parseArgs({
     json: { type: "boolean", default: false },
     seed: { type: "string", default: "1" },
     only: { type: "string" },
+    backlog: { type: "string" },
   },
 });
 
@@ -73,6 +74,12 @@ async function main(): Promise<void> {
   if (positionals[0] === "reconcile") {
     const { benchReconcile } = await import("./reconcile.ts");
     return benchReconcile({ json: args.json, messages: args.quick ? 100_000 : 1_000_000 });
+  }
+  if (positionals[0] === "store-first") {
+    const { benchStoreFirst } = await import("./store-first.ts");
+    const backlog = Number(args.backlog ?? (args.quick ? 100_000 : 1_000_000));
+    const only = args.only?.split(",");
+    return benchStoreFirst({ json: args.json, quick: args.quick, backlog, seed: Number(args.seed), only });
   }
   if (positionals[0] === "quarantine") {
     const { benchQuarantine } = await import("./quarantine.ts");
