@@ -12,6 +12,8 @@ import { extraClient } from "../../services/kafka-clients.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { testIntake } from "../../support/intake.ts";
+import { kafkajsClient } from "./kafkajs-client.ts";
+import { platformaticClient } from "./platformatic-client.ts";
 
 /** By the header that the tests' records carry. */
 export const identity = formats.header({ idHeader: "message-id" });
@@ -114,6 +116,8 @@ export const clients: Readonly<
       "reconnect.backoff.max.ms": 500,
     });
   },
+  kafkajs: kafkajsClient,
+  platformatic: platformaticClient,
 };
 
 /** A source under a test's hand: what it delivers waits until the test settles it. */
