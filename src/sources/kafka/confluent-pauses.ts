@@ -6,8 +6,17 @@ import type { ConfluentConsumer } from "./confluent-shapes.ts";
  * that is forgotten is never read again.
  */
 export interface ConfluentPauses {
-  /** All partitions, those assigned later too, or only those that rest. */
-  holdAll(hold: boolean): void;
+  /** Nothing is read on, of partitions that are assigned later either. */
+  hold(): void;
+  /**
+   * Reads on. A pause throws away what was fetched ahead, so the partitions that had no turn in this round go first: otherwise those
+   * that answer first would be read again and again, and some others never.
+   */
+  release(): void;
+  /** Lets the others follow those that went first. */
+  follow(): void;
+  /** A partition gave records, or has no more. */
+  gave(partition: TopicPartition): void;
   /** One partition, until it is woken or taken away. */
   rest(partition: TopicPartition, rests: boolean): void;
   /** These were just assigned. */
@@ -22,7 +31,10 @@ export function createConfluentPauses(
 ): ConfluentPauses {
   const resting = new Set<string>();
   const paused = new Set<string>();
+  const given = new Set<string>();
   let holding = false;
+  /** Those that go first, while they do. */
+  let first: ReadonlySet<string> | undefined;
 
   function bring(partitions: readonly TopicPartition[], wanted: (name: string) => boolean): void {
     const differ = partitions.filter(
@@ -40,13 +52,29 @@ export function createConfluentPauses(
     }
   }
 
-  const wanted = (name: string): boolean => holding || resting.has(name);
+  const wanted = (name: string): boolean =>
+    holding || resting.has(name) || (first !== undefined && !first.has(name));
 
   return {
-    holdAll(hold) {
-      holding = hold;
+    hold() {
+      holding = true;
       bring(consumer().assignments(), wanted);
     },
+    release() {
+      holding = false;
+      const all = consumer().assignments();
+      const hungry = all.map(nameOf).filter((name) => !given.has(name) && !resting.has(name));
+      // A round is over when each has had its turn.
+      if (hungry.length === 0) given.clear();
+      first = hungry.length === 0 ? undefined : new Set(hungry);
+      bring(all, wanted);
+    },
+    follow() {
+      if (first === undefined) return;
+      first = undefined;
+      bring(consumer().assignments(), wanted);
+    },
+    gave: (partition) => void given.add(nameOf(partition)),
     rest(partition, rests) {
       if (rests) resting.add(nameOf(partition));
       else resting.delete(nameOf(partition));

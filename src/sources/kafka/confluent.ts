@@ -26,6 +26,7 @@ const pollMs = 200;
 // A pause throws away what was fetched ahead, so short waits do without.
 const pauseAfterMs = 1_000;
 const mostRecords = 1_000;
+const fewestRecords = 50;
 const owned = [
   "group.id",
   "enable.auto.commit",
@@ -69,7 +70,7 @@ async function open(
   events: ClientEvents,
 ): Promise<KafkaSession> {
   const { facts, topics, groupId } = request;
-  const mostAtOnce = Math.min(mostRecords, facts.maxInHand);
+  const mostAtOnce = Math.min(mostRecords, Math.max(fewestRecords, facts.maxInHand));
   let stopped = false;
   let closing = false;
   let ends: { topic: string; partition: number; offset: number }[] = [];
@@ -142,6 +143,8 @@ async function open(
   function handOver(messages: readonly ConfluentMessage[]): Promise<void> {
     const reached = ends;
     ends = [];
+    for (const partition of messages) pauses.gave(partition);
+    for (const partition of reached) pauses.gave(partition);
     if (stopped || (messages.length === 0 && reached.length === 0)) return Promise.resolve();
     const room = events.records(
       messages.map(({ topic, partition, offset, key, value, headers }) => ({
@@ -156,22 +159,29 @@ async function open(
 
   /** Polling goes on while there is no room, or the group would think this member dead. */
   async function poll(): Promise<void> {
+    let releasedAt = 0;
     while (!closing) {
-      let { room } = await once();
-      if (stopped || (await within(room, pauseAfterMs))) continue;
-      pauses.holdAll(true);
+      const { room: first, count } = await once();
+      let room = first;
+      if (stopped) continue;
+      if (await within(room, pauseAfterMs)) {
+        if (count > 0 || performance.now() - releasedAt > pauseAfterMs) pauses.follow();
+        continue;
+      }
+      pauses.hold();
       for (let full = true; full && !closing;) {
         const more = await once();
         room = Promise.all([room, more.room]);
         full = !(await within(room, 0));
       }
-      if (!stopped && !closing) pauses.holdAll(false);
+      releasedAt = performance.now();
+      if (!stopped && !closing) pauses.release();
     }
   }
 
   /** In an object, as the promise in it is not to be waited for here. */
-  const once = (): Promise<{ readonly room: Promise<unknown> }> =>
-    turns.poll(receive, (messages) => ({ room: handOver(messages) }));
+  const once = (): Promise<{ readonly room: Promise<unknown>; readonly count: number }> =>
+    turns.poll(receive, (messages) => ({ room: handOver(messages), count: messages.length }));
 
   await connect();
   consumer.setDefaultConsumeTimeout(pollMs);
@@ -192,7 +202,7 @@ async function open(
     },
     async stop() {
       stopped = true;
-      pauses.holdAll(true);
+      pauses.hold();
     },
     async close() {
       closing = true;

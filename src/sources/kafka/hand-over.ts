@@ -12,7 +12,10 @@ export interface Queued {
  * than that, and its records are in the partitions' logs already.
  */
 export interface HandOver {
-  /** Resolves when all that waits here is handed over, or dropped, and there is room for more. Never rejects. */
+  /**
+   * Resolves when so little waits here that more should be read: not only when nothing does, as a client that was paused
+   * takes its time to have records again. Never rejects.
+   */
   add(list: readonly Queued[]): Promise<void>;
   /** There may be room now. */
   freed(): void;
@@ -22,6 +25,9 @@ export interface HandOver {
 
 // Waiting until a part is free, and not for every single place, keeps what is handed over in batches.
 const partToFree = 4;
+// What waits while a client that was paused, for being too fast, starts again.
+const fewMessages = 500;
+const partOfBytes = 4;
 
 /** `others`: messages that are in no hand that the runner counts, and take room all the same. */
 export function createHandOver(
@@ -30,7 +36,9 @@ export function createHandOver(
   others: { readonly count: number; readonly bytes: number },
 ): HandOver {
   let queue: Queued[] = [];
-  let running: Promise<void> | undefined;
+  let queuedBytes = 0;
+  let running = false;
+  let waiting: (() => void)[] = [];
   let stopped = false;
   let wake = (): void => undefined;
 
@@ -43,6 +51,10 @@ export function createHandOver(
     return count() === 0 || (count() < enough && bytes() < maxInHandBytes);
   }
 
+  const fewWait = (): boolean =>
+    queue.length === 0 ||
+    (queue.length < fewMessages && queuedBytes < intake().facts.maxInHandBytes / partOfBytes);
+
   /** The next ones that fit; at least one, however large. */
   function next(): readonly Queued[] {
     const { maxInHand, maxInHandBytes } = intake().facts;
@@ -54,23 +66,41 @@ export function createHandOver(
       room -= sizeOf((queue[end] as Queued).hand);
       end++;
     }
-    return queue.splice(0, end).filter(({ hand }) => hand.partition.state === "open");
+    const taken = queue.splice(0, end);
+    for (const { hand } of taken) queuedBytes -= sizeOf(hand);
+    return taken.filter(({ hand }) => hand.partition.state === "open");
   }
 
   async function run(): Promise<void> {
+    running = true;
     while (!stopped) {
       while (!hasRoom() && !stopped) await new Promise<void>((resolve) => (wake = resolve));
-      if (queue.length === 0 || stopped) return;
-      await intake().deliver(next().map(({ hand, redelivered }) => hands.give(hand, redelivered)));
+      if (stopped) break;
+      const room =
+        queue.length === 0
+          ? undefined
+          : intake().deliver(next().map(({ hand, redelivered }) => hands.give(hand, redelivered)));
+      if (fewWait()) resolveWaiting();
+      if (room === undefined) break;
+      await room;
     }
+    running = false;
+    resolveWaiting();
+  }
+
+  function resolveWaiting(): void {
+    for (const resolve of waiting) resolve();
+    waiting = [];
   }
 
   return {
     add(list) {
       if (stopped) return Promise.resolve();
       queue.push(...list);
-      running ??= run().finally(() => (running = undefined));
-      return running;
+      for (const { hand } of list) queuedBytes += sizeOf(hand);
+      if (!running) void run();
+      if (fewWait()) return Promise.resolve();
+      return new Promise((resolve) => waiting.push(resolve));
     },
     freed() {
       if (stopped || hasRoom()) wake();
@@ -79,6 +109,7 @@ export function createHandOver(
       stopped = true;
       queue = [];
       wake();
+      resolveWaiting();
     },
   };
 }

@@ -146,3 +146,29 @@ for (const [name, makeClient] of Object.entries(clients)) {
     },
   );
 }
+
+for (const [name, makeClient] of Object.entries(clients)) {
+  test(`${name}: no partition is left out while handlers are slow`, { timeout: 90_000 }, async (t) => {
+    const partitions = 6;
+    const at = await testTopic(t, { numPartitions: partitions });
+    const client = at && (await makeClient(t, at));
+    if (at === undefined || client === undefined) return;
+    for (let partition = 0; partition < partitions; partition++) {
+      const value = "x".repeat(100);
+      await at.publish(
+        Array.from({ length: 300 }, (_, i) => ({ id: `${partition}-${i}`, partition, value })),
+      );
+    }
+    const source = kafka({ client, topics: [at.topic], groupId: at.groupId, identity, commitIntervalMs: 20 });
+    const driven = await drive(t, source, { maxInHand: 50, maxInHandBytes: 5_000 });
+    const seen = new Set<string>();
+    for (let round = 0; round < 25 && seen.size < partitions; round++) {
+      const batch = await driven.take(37);
+      for (const delivery of batch) seen.add(idOf(delivery)!.split("-")[0]!);
+      // Longer than a client waits for room before it rests.
+      await sleep(1_100);
+      await source.settle(batch.map((delivery) => [delivery, ack]));
+    }
+    assert.equal(seen.size, partitions, [...seen].join());
+  });
+}
