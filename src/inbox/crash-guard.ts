@@ -90,7 +90,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
       const pending = first?.pending !== undefined;
       // A lane that was not given back tells of a death by itself; a broker's redelivery may have other reasons.
       const careful = first?.redelivered === true && (pending || died > 0);
-      if (!careful) return gate.together(() => workLane(context, items));
+      if (!careful) return gate.together(() => workLane({ ...context, aside: gate.aside }, items));
       // Most of what comes again was applied before the death: those need no care and no time of their own.
       const suspects = pending ? items : await gate.together(() => settleTaken(context, items));
       // Beside other lanes, what kills the process would leave its neighbours' marks behind too.

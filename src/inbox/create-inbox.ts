@@ -21,7 +21,7 @@ import { createLanes } from "./lanes.ts";
 import { settingsFrom, type InboxOptions } from "./options.ts";
 import type { Processed } from "./outcome.ts";
 import { createPace } from "./pace.ts";
-import { processInTransaction, type JoinedResult } from "./process-in-transaction.ts";
+import { acceptInTransaction, processInTransaction, type JoinedResult } from "./process-in-transaction.ts";
 import { quarantineReceived } from "./quarantine-received.ts";
 import { runSource, type Run, type RunOptions } from "./run.ts";
 import { workPending, type Work, type WorkOptions } from "./work.ts";
@@ -78,6 +78,12 @@ export interface Inbox<Data = unknown> {
    */
   accept(message: Given): Promise<Processed<never>>;
   accept(messages: readonly Given[]): Promise<Processed<never>[]>;
+  /**
+   * `accept` inside a transaction that is yours: what it stores is there once you commit, and workers see it then.
+   * Rejects as `processInTransaction` does; then roll back.
+   */
+  acceptInTransaction(tx: unknown, message: Given): Promise<JoinedResult<never>>;
+  acceptInTransaction(tx: unknown, messages: readonly Given[]): Promise<JoinedResult<never>[]>;
   /** `accept` for a source: what it brings is stored and acknowledged, and handled elsewhere by `work` or `run`. */
   acceptFrom(source: Source, options?: Omit<RunOptions, "mode">): Run;
   /** Handles what is pending, in lanes as `run` does, until it is stopped. Any number of processes may work at once. */
@@ -111,7 +117,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   const context: LaneContext = {
     ...{ store: options.store, name, settings, payloadSchema: options.payloadSchema, pace },
     usage: createHandlerUsage(options.consumer),
-    ...{ signal: undefined, waitForStore: undefined, deferral: undefined },
+    ...{ signal: undefined, waitForStore: undefined, aside: undefined, deferral: undefined },
   };
   const lanes = createLanes(settings.lanes, pace, (items) => workLane(context, items));
 
@@ -195,6 +201,11 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     run: (source, handler, runOptions = {}) => runs(source, handler as Handler, runOptions),
     accept: ((given: Given | readonly Given[]) =>
       isList(given) ? Promise.all(given.map(accept)) : accept(given)) as Inbox["accept"],
+    acceptInTransaction: (async (tx: unknown, given: Given | readonly Given[]) => {
+      const list = (isList(given) ? given : [given]).map(received);
+      const results = await acceptInTransaction(context, mode, digestOf, tx, list);
+      return isList(given) ? results : results[0];
+    }) as Inbox["acceptInTransaction"],
     acceptFrom: (source, runOptions = {}) => runs(source, undefined, runOptions),
     work: (handler, workOptions = {}) => workPending(context, handler as Handler, workOptions, onWorker),
   };

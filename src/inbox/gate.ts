@@ -2,6 +2,8 @@
 export interface Gate {
   /** Runs the work beside other such work, never beside work that is done alone. */
   together<T>(work: () => Promise<T>): Promise<T>;
+  /** Inside `together`: waits for something and lets work that is alone run meanwhile. */
+  aside<T>(wait: () => Promise<T>): Promise<T>;
   /** Runs the work when nothing else runs, and lets nothing else begin meanwhile. */
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -29,9 +31,13 @@ export function createGate(): Gate {
     }
   }
 
-  async function through<T>(alone: boolean, work: () => Promise<T>): Promise<T> {
+  async function enter(alone: boolean): Promise<void> {
     if (queue.length === 0 && mayBegin(alone)) begin(alone);
     else await new Promise<void>((go) => queue.push({ alone, go }));
+  }
+
+  async function through<T>(alone: boolean, work: () => Promise<T>): Promise<T> {
+    await enter(alone);
     try {
       return await work();
     } finally {
@@ -41,6 +47,14 @@ export function createGate(): Gate {
 
   return {
     together: (work) => through(false, work),
+    async aside(wait) {
+      leave();
+      try {
+        return await wait();
+      } finally {
+        await enter(false);
+      }
+    },
     alone: (work) => through(true, work),
   };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { hasCode, InboxError } from "../errors.ts";
+import { causes, hasCode, InboxError } from "../errors.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import { asError, classifyError, isStoreAway } from "./classify-error.ts";
@@ -133,7 +133,7 @@ async function workAndCommit(
     const failure = await commit(tx, work.statements, finished);
     if (failure !== undefined) {
       await tx.rollback();
-      if (lost !== undefined && !isStoreAway(failure.failure)) return await storeAway(context, all, lost);
+      if (lost !== undefined) return await storeAway(context, all, lost);
       return await setAside(context, all, readable.items, failure, keyed);
     }
     // Dying here redelivers all of them; the claims make the second run a no-op.
@@ -183,7 +183,8 @@ async function setAside(
   { index, failure }: Blame,
   keyed: boolean,
 ): Promise<readonly (readonly Item[])[]> {
-  if (isStoreAway(failure)) return storeAway(context, fresh, failure);
+  if (isStoreAway(failure) && !(await isElsewhere(context, failure)))
+    return storeAway(context, fresh, failure);
   if (hasCode(failure, "lease-lost")) {
     failUncounted(context, fresh, failure);
     return [];
@@ -195,6 +196,18 @@ async function setAside(
   if (blamed === undefined) return rolledBack(context, halves(fresh), failure);
   const at = fresh.indexOf(blamed);
   return rolledBack(context, [fresh.slice(0, at), [blamed], fresh.slice(at + 1)], failure);
+}
+
+/**
+ * Whether it is another database of the handler's that is away: then this one's lanes go on with other messages. Wrongly
+ * taken for that is a failure of the environment, which costs the message a wait.
+ */
+async function isElsewhere({ store }: LaneContext, failure: unknown): Promise<boolean> {
+  for (const link of causes(failure)) if (link instanceof InboxError) return false;
+  return store.ping().then(
+    () => true,
+    () => false,
+  );
 }
 
 async function claimFailed(
@@ -222,7 +235,8 @@ async function failed(
   const waitMs = await failAlone(context, item, failure);
   if (waitMs === undefined) return [];
   const stopping = context.deferral?.stopping;
-  await sleep(waitMs, undefined, { signal: stopping }).catch(() => undefined);
+  const wait = (): Promise<void> => sleep(waitMs, undefined, { signal: stopping }).catch(() => undefined);
+  await (context.aside === undefined ? wait() : context.aside(wait));
   if (stopping?.aborted !== true) return [[item]];
   // Those behind it in the lane must not run either: they wait together, and the stop gives them back.
   const { key } = item.message;

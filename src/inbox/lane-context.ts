@@ -31,6 +31,8 @@ export interface LaneContext {
    * or where it is not given: they are answered `failed`.
    */
   readonly waitForStore: ((error: unknown) => Promise<boolean>) | undefined;
+  /** Lets a lane wait without keeping those from beginning that must be alone; `undefined`: nobody must. */
+  readonly aside: (<T>(wait: () => Promise<T>) => Promise<T>) | undefined;
   /** Where failed messages go; `undefined` where whoever called sees to their redelivery. */
   readonly deferral: Deferral | undefined;
 }

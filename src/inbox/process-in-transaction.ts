@@ -1,14 +1,23 @@
 import { hasCode, InboxError } from "../errors.ts";
 import type { FingerprintMode } from "../message/fingerprint.ts";
-import { isRejected, type Identity, type Message, type Received } from "../message/message.ts";
+import {
+  isRejected,
+  type Identity,
+  type Message,
+  type Received,
+  type RejectedMessage,
+} from "../message/message.ts";
 import { validateData } from "../message/schema.ts";
 import { withData } from "../message/create-message.ts";
+import type { Seen } from "../store/store.ts";
 import { telemetry } from "../telemetry/channels.ts";
+import { announce } from "./announce.ts";
 import { quarantineConflict, quarantineItem } from "./fail.ts";
 import type { Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
 import type { Outcome, Processed } from "./outcome.ts";
+import { storedMessage } from "./put-off.ts";
 import { quarantineReceived } from "./quarantine-received.ts";
 
 /** The answer inside a transaction of yours. `applied` is true once you commit. */
@@ -31,7 +40,8 @@ export async function processInTransaction<Result>(
   received: Received,
   work: (message: Message) => Promise<Result> | Result,
 ): Promise<JoinedResult<Result>> {
-  const joined = context.store.join(context.name, given, context.settings.claimLockTimeoutMs);
+  const { claimLockTimeoutMs } = context.settings;
+  const joined = context.store.join(context.name, given, claimLockTimeoutMs, "processInTransaction");
   await joined.prove();
   if (isRejected(received)) return kept(await quarantineReceived(context, received));
 
@@ -54,33 +64,88 @@ export async function processInTransaction<Result>(
     }
     message = withData(received, validation.data);
   }
-  let notNew;
-  try {
-    ({ notNew } = await joined.claim([item]));
-  } catch (error) {
-    if (!hasCode(error, "55P03")) throw error;
-    throw new InboxError(
-      "busy",
-      "Another transaction holds the claim of this message. Roll back and try again.",
-      {
-        cause: error,
-      },
-    );
-  }
+  const { notNew, keysParked } = await orBusy(joined.claim([item]));
   const [met] = notNew;
   if (met === undefined) {
+    const { key } = message;
+    const follows = keysParked && key !== undefined && context.settings.order !== "skip";
+    if (follows && (await joined.parkedKeys([key])).has(key)) {
+      await joined.storeBehind([storedMessage(item)]);
+      return announced({ outcome: "stored" });
+    }
     const result = await work(message);
     return announced({ outcome: "applied", result });
   }
   const judgement = judgeSeen(item, met.seen);
-  if (judgement === "gone") {
-    throw new InboxError(
-      "busy",
-      "The claim of this message was taken back meanwhile. Roll back and try again.",
-    );
-  }
+  if (judgement === "gone") throw takenBack();
   if (judgement !== "conflict") return announced({ outcome: judgement });
   return announced(kept(await answerOf(item, (own) => quarantineConflict(context, own))));
+}
+
+/**
+ * Identity and body of messages in somebody else's transaction. Those that are no message, or in conflict, go to quarantine
+ * on a connection of the store's own, so they stay whether the caller commits or not.
+ */
+export async function acceptInTransaction(
+  context: LaneContext,
+  mode: FingerprintMode,
+  digestOf: (identity: Identity) => string,
+  given: unknown,
+  list: readonly Received[],
+): Promise<JoinedResult<never>[]> {
+  const { claimLockTimeoutMs } = context.settings;
+  const joined = context.store.join(context.name, given, claimLockTimeoutMs, "acceptInTransaction");
+  await joined.prove();
+  const items = list.map((received): RejectedMessage | Item =>
+    isRejected(received) ? received : itemOf(received, mode, digestOf),
+  );
+  const first = new Map<string, Item>();
+  for (const item of items) if ("digest" in item && !first.has(item.digest)) first.set(item.digest, item);
+  const notNew = first.size === 0 ? [] : await orBusy(joined.accept([...first.values()].map(storedMessage)));
+  const met = new Map(notNew.map(({ digest, seen }) => [digest, seen]));
+  const results: JoinedResult<never>[] = [];
+  for (const item of items) {
+    results.push("digest" in item ? await judged(item) : kept(await quarantineReceived(context, item)));
+  }
+  return results;
+
+  async function judged(item: Item): Promise<JoinedResult<never>> {
+    const isNew = !met.has(item.digest);
+    const leader = first.get(item.digest) as Item;
+    const judgement = judgeSeen(item, isNew ? { ...seenOf(leader), processed: false } : met.get(item.digest));
+    if (judgement === "gone") throw takenBack();
+    if (judgement === "conflict" && isNew) {
+      // Quarantine would wait for this very transaction.
+      const text = `Two messages of one call have the id ${JSON.stringify(item.id)} and different payloads. Roll back.`;
+      throw new InboxError("payload-conflict", text);
+    }
+    const result =
+      judgement === "conflict"
+        ? kept(await answerOf(item, (own) => quarantineConflict(context, own)))
+        : { outcome: judgement };
+    announce(context.name, item.message, { ...result, settle: "ack" });
+    return result;
+  }
+}
+
+const seenOf = ({ tenant, producer, id, fingerprint }: Item): Omit<Seen, "processed"> => ({
+  ...{ tenant, producer, id },
+  fingerprint: fingerprint.digest,
+  fingerprintMode: fingerprint.mode,
+});
+
+const takenBack = (): InboxError =>
+  new InboxError("busy", "The claim of this message was taken back meanwhile. Roll back and try again.");
+
+/** A claim that waited for another transaction for as long as it may. */
+async function orBusy<T>(claim: Promise<T>): Promise<T> {
+  try {
+    return await claim;
+  } catch (error) {
+    if (!hasCode(error, "55P03")) throw error;
+    const text = "Another transaction holds the claim of this message. Roll back and try again.";
+    throw new InboxError("busy", text, { cause: error });
+  }
 }
 
 const itemOf = (message: Message, mode: FingerprintMode, digestOf: (identity: Identity) => string): Item => ({

@@ -86,9 +86,11 @@ export interface LaneTransaction {
 }
 
 /** A transaction somebody else opened and will end. */
-export interface JoinedTransaction extends Pick<LaneTransaction, "claim"> {
+export interface JoinedTransaction extends Pick<LaneTransaction, "claim" | "parkedKeys" | "storeBehind"> {
   /** Throws `not-a-transaction` unless a transaction is open and healthy. */
   prove(): Promise<void>;
+  /** Stores messages, no two with the same digest; resolves with those that were not new. */
+  accept(messages: readonly StoredMessage[]): Promise<readonly NotNew[]>;
 }
 
 /** One failed attempt, written after its rollback. */
@@ -117,7 +119,8 @@ export interface Store {
   /** How many connections it can use at once; `undefined` where the pool does not tell. */
   readonly maxConnections: number | undefined;
   begin(name: ConsumerName, options: BeginOptions): Promise<LaneTransaction>;
-  join(name: ConsumerName, tx: unknown, claimLockTimeoutMs: number): JoinedTransaction;
+  /** `caller`: the function that was given the transaction, for errors. */
+  join(name: ConsumerName, tx: unknown, claimLockTimeoutMs: number, caller: string): JoinedTransaction;
   recordAttempt(name: ConsumerName, attempt: FailedAttempt): Promise<AttemptCount>;
   quarantine(name: ConsumerName, entry: QuarantineInsert): Promise<QuarantineOutcome>;
   readonly quarantined: QuarantineStore;

@@ -166,3 +166,56 @@ test("stop finishes what is begun, and gives the rest back to other workers at o
     Array.from({ length: 10 }, (_, i) => `m${i}`),
   );
 });
+
+test("acceptInTransaction stores with the caller's transaction, or not at all", async (t) => {
+  const { inbox, pool } = await testInbox(t);
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const [one, copy, two] = await inbox.acceptInTransaction(client, [
+      message("m1"),
+      message("m1"),
+      message("m2"),
+    ]);
+    assert.deepEqual([one?.outcome, copy?.outcome, two?.outcome], ["stored", "stored", "stored"]);
+    await client.query("rollback");
+    assert.deepEqual(await pendingStates(pool), {});
+    await client.query("begin");
+    assert.equal((await inbox.acceptInTransaction(client, message("m1"))).outcome, "stored");
+    await client.query("commit");
+    assert.deepEqual(await pendingStates(pool), { m1: "ready" });
+    await client.query("begin");
+    const twice = [message("m3"), message("m3", { payload: "other" })];
+    await assert.rejects(inbox.acceptInTransaction(client, twice), { code: "payload-conflict" });
+    await client.query("rollback");
+    await assert.rejects(inbox.acceptInTransaction(pool, message("m4")), {
+      code: "not-a-transaction",
+      message: /acceptInTransaction needs an open transaction/,
+    });
+  } finally {
+    client.release();
+  }
+  await inbox.work(recordEffect, { untilDrained: true }).finished;
+  assert.deepEqual(await effectsInOrder(pool), ["m1"]);
+});
+
+test("a message of a parked key is stored behind it by processInTransaction too", async (t) => {
+  const { inbox, pool } = await testInbox(t, { retry: { maxAttempts: 1 } });
+  const source = listSource([message("a1", { key: "a" })]);
+  await inbox.run(source, () => Promise.reject(new Error("no"))).finished;
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    let ran = false;
+    const { outcome } = await inbox.processInTransaction(
+      client,
+      message("a2", { key: "a" }),
+      () => void (ran = true),
+    );
+    assert.deepEqual([outcome, ran], ["stored", false]);
+    await client.query("commit");
+  } finally {
+    client.release();
+  }
+  assert.deepEqual(await pendingStates(pool), { a2: "behind" });
+});

@@ -1,12 +1,13 @@
 import { hasCode } from "../../errors.ts";
+import type { Protection } from "../protection.ts";
 import type { ConsumerName, JoinedTransaction } from "../store.ts";
 import type { QueryResult } from "../statement.ts";
 import type { UserTransaction } from "./drivers/user-transaction.ts";
+import { behindParked } from "./behind.ts";
 import { aborted, notATransaction, openTransaction } from "./open-transaction.ts";
-import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
+import { claimedFrom, claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
-
-const caller = "processInTransaction";
+import { storedParameters } from "./stored-messages.ts";
 
 /**
  * The claim inside a transaction somebody else opened. That it is one is proved, not believed: two statements have the
@@ -16,13 +17,25 @@ const caller = "processInTransaction";
 export function joinedTransaction(
   tx: UserTransaction,
   sql: PostgresSql,
+  protection: Protection,
   name: ConsumerName,
   claimLockTimeoutMs: number,
+  caller: string,
 ): JoinedTransaction {
   const query = async <Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<Row>> => ({
     command: "",
     ...(await tx.query<Row>(text, values)),
   });
+  async function first(text: string, values?: readonly unknown[]): Promise<QueryResult<ClaimRow>> {
+    try {
+      return await query<ClaimRow>(text, values);
+    } catch (error) {
+      // A driver may hear of the abort only after the error that caused it was handed out.
+      if (hasCode(error, "25P02")) throw aborted(caller);
+      throw error;
+    }
+  }
+
   return {
     async prove() {
       const first = await openTransaction(tx, caller);
@@ -34,13 +47,13 @@ export function joinedTransaction(
     },
     async claim(claims) {
       const { text, values } = claimStatement(sql.claim, name, claimLockTimeoutMs, claims);
-      try {
-        return claimedFrom(await query<ClaimRow>(text, values));
-      } catch (error) {
-        // A driver may hear of the abort only after the error that caused it was handed out.
-        if (hasCode(error, "25P02")) throw aborted(caller);
-        throw error;
-      }
+      return claimedFrom(await first(text, values));
     },
+    async accept(messages) {
+      const { identities, bodies } = await storedParameters(protection, name.consumer, messages);
+      const values = [name.consumer, name.handlerVersion, claimLockTimeoutMs, ...identities, ...bodies];
+      return notNewFrom(await first(sql.accept, values));
+    },
+    ...behindParked(query, sql, protection, name),
   };
 }

@@ -3,11 +3,11 @@ import type { Protection } from "../protection.ts";
 import type { BeginOptions, Claim, Claimed, ConsumerName, LaneTransaction } from "../store.ts";
 import type { QueryResult, Statement } from "../statement.ts";
 import type { DriverConnection } from "./driver.ts";
-import { hexArray, textArray } from "./array.ts";
+import { hexArray } from "./array.ts";
+import { behindParked } from "./behind.ts";
 import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
 import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
-import { storedParameters } from "./stored-messages.ts";
 
 /**
  * Claim, work and commit on one connection. Everything is sent without waiting where the driver pipelines: `begin`
@@ -97,22 +97,7 @@ export function laneTransaction(
         hexArray(messages.map(({ digest }) => digest)),
       ]);
     },
-    async parkedKeys(keys) {
-      const { rows } = await connection.query<{ message_key: string }>(sql.parkedKeys, [
-        name.consumer,
-        textArray(keys),
-      ]);
-      return new Set(rows.map((row) => row.message_key));
-    },
-    async storeBehind(messages) {
-      const { identities, bodies } = await storedParameters(protection, name.consumer, messages);
-      void connection.query(sql.unprocess, [hexArray(messages.map(({ digest }) => digest))]);
-      await connection.query(sql.insertPending, [
-        ...[name.consumer, "behind", null, 0, 0, null, null],
-        ...identities,
-        ...bodies,
-      ]);
-    },
+    ...behindParked((text, values) => connection.query(text, values), sql, protection, name),
     query: send,
     healthy(suspect) {
       const status = connection.status();

@@ -79,8 +79,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     async begin(name, begin) {
       return laneTransaction(await connect(begin.connectTimeoutMs), sql, protection, name, begin);
     },
-    join: (name, tx, claimLockTimeoutMs) =>
-      joinedTransaction(userTransaction(tx), sql, name, claimLockTimeoutMs),
+    join: (name, tx, claimLockTimeoutMs, caller) =>
+      joinedTransaction(userTransaction(tx, caller), sql, protection, name, claimLockTimeoutMs, caller),
 
     recordAttempt: (name, attempt) =>
       withConnection(async (connection) => {
@@ -101,8 +101,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     quarantine: (name, entry) =>
       withConnection((connection) => insertQuarantine(connection, sql, protection, name, entry)),
     quarantined: quarantineStore(sql, protection, withConnection),
-
     operator: operatorStore(sql, protection, withConnection),
+
     workers: {
       open: (consumer, workerId, leaseMs) => run(sql.openWorker, [workerId, consumer, leaseMs]),
       heartbeat: (consumer, workerId, leaseMs) =>
