@@ -20,8 +20,8 @@ export interface Row {
 export const hoursAgo = (hours: number): Date => new Date(Date.now() - hours * 3_600_000);
 
 /** A ledger of the consumer "accounting" with rows written straight into it, and a comparison that keeps what it is told. */
-export async function ledgerCase(t: TestContext) {
-  const database: TestDatabase = await testDatabase(t);
+export async function ledgerCase(t: TestContext, url?: string) {
+  const database: TestDatabase = await testDatabase(t, { url });
   const { pool, schema } = database;
   await migrate(pool, { schema });
   const fill = async (rows: readonly Row[], consumer = "accounting"): Promise<void> => {
