@@ -24,23 +24,26 @@ const run = (args: readonly string[]): Promise<{ code: number; stdout: string; s
     );
   });
 
-test("survives eleven kills, one of them of the server, and says so", async () => {
-  const { code, stdout, stderr } = await run(["--kills", "11", "--seed", "3", "--json"]);
-  assert.equal(code, 0, stderr);
-  const report = JSON.parse(stdout) as ChaosReport;
-  assert.equal(report.kills, 11);
-  assert.equal(report.serverKills, 1);
-  assert.equal(report.lost, 0);
-  assert.equal(report.doubled, 0);
-  assert.ok(report.applied > 20, `${report.applied} applied`);
-  assert.ok(report.redeliveries > 0);
-});
+for (const mode of ["inline", "store-first"] as const)
+  test(`survives eleven kills, one of them of the server, and says so: ${mode}`, async () => {
+    const { code, stdout, stderr } = await run(["--kills", "11", "--seed", "3", "--mode", mode, "--json"]);
+    assert.equal(code, 0, stderr);
+    const report = JSON.parse(stdout) as ChaosReport;
+    assert.equal(report.mode, mode);
+    assert.equal(report.kills, 11);
+    assert.equal(report.serverKills, 1);
+    assert.equal(report.lost, 0);
+    assert.equal(report.doubled, 0);
+    assert.ok(report.applied > 20, `${report.applied} applied`);
+    assert.ok(report.redeliveries > 0);
+  });
 
 test("refuses options it does not know, and says how it is used", async () => {
   for (const args of [
     ["--kills", "none"],
     ["--kill", "3"],
     ["--kills", "0"],
+    ["--mode", "none"],
   ]) {
     const { code, stdout, stderr } = await run(args);
     assert.equal(code, 2);
@@ -51,7 +54,16 @@ test("refuses options it does not know, and says how it is used", async () => {
 
 test("fails for whatever is not as it must be", () => {
   const good: ChaosReport = {
-    ...{ seed: 1, kills: 5, serverKills: 0, killedAt: {}, poisonDeaths: 0, deliveries: 9, redeliveries: 1 },
+    ...{
+      mode: "inline",
+      seed: 1,
+      kills: 5,
+      serverKills: 0,
+      killedAt: {},
+      poisonDeaths: 0,
+      deliveries: 9,
+      redeliveries: 1,
+    },
     ...{
       unsettled: 0,
       messages: 8,

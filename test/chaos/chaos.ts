@@ -12,6 +12,7 @@ import { testBinaries } from "../support/server.ts";
 import { check, type Verdict } from "./check.ts";
 import { startFleet } from "./fleet.ts";
 import { hopeless, killMany, type Killed } from "./kill-many.ts";
+import { startOperator } from "./operator.ts";
 import { accounts, createMessages, type Messages } from "./messages.ts";
 
 export interface ChaosOptions {
@@ -20,12 +21,17 @@ export interface ChaosOptions {
   readonly seed: number;
   /** Default 4. */
   readonly consumers?: number | undefined;
+  /** How the consumers take messages. Default `inline`. */
+  readonly mode?: ChaosMode | undefined;
   /** Told of progress now and then. */
   readonly onProgress?: ((text: string) => void) | undefined;
 }
 
+export type ChaosMode = "inline" | "store-first";
+
 export interface ChaosReport extends Verdict, Killed {
   readonly seed: number;
+  readonly mode: ChaosMode;
   /** Deaths by messages that kill their process; not among the kills. */
   readonly poisonDeaths: number;
   readonly deliveries: number;
@@ -43,6 +49,7 @@ export async function chaos({
   kills,
   seed,
   consumers = 4,
+  mode = "inline",
   onProgress = () => undefined,
 }: ChaosOptions): Promise<ChaosReport> {
   const begun = performance.now();
@@ -59,7 +66,9 @@ export async function chaos({
     },
   });
   let pool = await prepare(server.url);
-  const fleet = startFleet(program, broker, consumers, { CHAOS_URL: server.url, CHAOS_SCHEMA: schema });
+  const environment = { CHAOS_URL: server.url, CHAOS_SCHEMA: schema, CHAOS_MODE: mode };
+  const fleet = startFleet(program, broker, consumers, environment);
+  const operator = startOperator(pool, schema);
   try {
     const feed = startFeed(broker, messages);
     const killed = await killMany({ kills, random, server, broker, messages, fleet, onProgress });
@@ -69,6 +78,8 @@ export async function chaos({
     let drained = false;
     void broker.drained().then(() => (drained = true));
     while (!drained && !late.aborted && fleet.unexpected.length < hopeless) await sleep(20);
+    const allDone = await operator.nothingPending(late);
+    await operator.stop();
     const counts = broker.counts();
     const poisonDeaths = fleet.poisoned();
     await fleet.stop();
@@ -77,6 +88,7 @@ export async function chaos({
     const verdict = await check(pool, messages);
     return {
       seed,
+      mode,
       ...killed,
       poisonDeaths,
       ...{
@@ -85,11 +97,16 @@ export async function chaos({
         unsettled: counts.ready + counts.inHand,
       },
       ...verdict,
-      wrong: [...verdict.wrong, ...fleet.unexpected],
+      wrong: [
+        ...verdict.wrong,
+        ...fleet.unexpected,
+        ...(allDone ? [] : ["messages were still pending when time was over"]),
+      ],
       durationMs: Math.round(performance.now() - begun),
     };
   } finally {
     await fleet.stop();
+    await operator.stop();
     await pool.end().catch(() => undefined);
     await server.stop();
     rmSync(directory, { recursive: true, force: true });

@@ -13,6 +13,7 @@ import {
 import type { BatchHandler, BuiltStatement, Message, MessageHandler } from "../../src/index.ts";
 import type { Form, Point } from "../crash/plan.ts";
 import { killServer, watchPoints } from "../crash/watch-points.ts";
+import type { ChaosMode } from "./chaos.ts";
 import type { Body } from "./messages.ts";
 import { databaseAway, type Arm, type Dying, type KilledServer } from "./protocol.ts";
 
@@ -103,7 +104,10 @@ const source = brokerSource((body) => {
   return receiveMessage({ producer: "payments", id, key, payload: body });
 });
 try {
-  await inbox.run(source, forms[process.env["CHAOS_FORM"] as Form], { workerLeaseMs: 1_000 }).finished;
+  await inbox.run(source, forms[process.env["CHAOS_FORM"] as Form], {
+    workerLeaseMs: 1_000,
+    mode: process.env["CHAOS_MODE"] as ChaosMode,
+  }).finished;
 } catch (error) {
   const cause = error instanceof InboxError ? error.code : (error as { code?: string }).code;
   const away = [

@@ -1,9 +1,10 @@
 // `npm run chaos -- --kills N --seed S [--json]`
 import { parseArgs } from "node:util";
-import { chaos, type ChaosReport } from "./chaos.ts";
+import { chaos, type ChaosMode, type ChaosReport } from "./chaos.ts";
 import { faultsOf } from "./faults.ts";
 
-const usage = "Usage: npm run chaos -- [--kills N] [--seed S] [--consumers N] [--json]";
+const usage =
+  "Usage: npm run chaos -- [--kills N] [--seed S] [--consumers N] [--mode inline|store-first] [--json]";
 
 process.exitCode = await main();
 
@@ -14,7 +15,7 @@ async function main(): Promise<number> {
     return 2;
   }
   const { json, ...numbers } = options;
-  console.error(`Seed ${numbers.seed}, ${numbers.kills} kills.`);
+  console.error(`Seed ${numbers.seed}, ${numbers.kills} kills, ${numbers.mode}.`);
   const report = await chaos({ ...numbers, onProgress: (text) => console.error(text) });
   console.log(json ? JSON.stringify(report) : readable(report));
   const faults = faultsOf(report, numbers.kills);
@@ -24,7 +25,7 @@ async function main(): Promise<number> {
 
 function optionsFrom(
   args: string[],
-): { kills: number; seed: number; consumers: number; json: boolean } | undefined {
+): { kills: number; seed: number; consumers: number; mode: ChaosMode; json: boolean } | undefined {
   try {
     const { values } = parseArgs({
       args,
@@ -32,6 +33,7 @@ function optionsFrom(
         kills: { type: "string", default: "200" },
         seed: { type: "string", default: String(Date.now() % 1_000_000) },
         consumers: { type: "string", default: "4" },
+        mode: { type: "string", default: "inline" },
         json: { type: "boolean", default: false },
       },
     });
@@ -41,7 +43,9 @@ function optionsFrom(
       number,
     ];
     const whole = [kills, seed, consumers].every((number) => Number.isSafeInteger(number) && number >= 0);
-    return whole && kills > 0 && consumers > 0 ? { kills, seed, consumers, json: values.json } : undefined;
+    const { mode, json } = values;
+    if (mode !== "inline" && mode !== "store-first") return undefined;
+    return whole && kills > 0 && consumers > 0 ? { kills, seed, consumers, mode, json } : undefined;
   } catch (error) {
     console.error((error as Error).message);
     return undefined;
@@ -54,6 +58,7 @@ function readable(report: ChaosReport): string {
       .map(([name, count]) => `${name} ${count}`)
       .join(", ") || "none";
   return [
+    `mode         ${report.mode}`,
     `kills        ${report.kills}, ${report.serverKills} of them of the server, in ${(report.durationMs / 1_000).toFixed(1)} s`,
     `killed at    ${list(report.killedAt)}`,
     `by poison    ${report.poisonDeaths}`,
