@@ -73,6 +73,11 @@ export const errorCatalogue = {
     meaning:
       "A worker lost its lease of a lane of pending messages; its work was rolled back, another one has them.",
   },
+  "log-lost": {
+    retryable: true,
+    meaning:
+      "With strict order, another process took over the log (a partition) a message came from; the work was rolled back, and that process applies the message.",
+  },
   crashed: {
     retryable: false,
     meaning: "The message ended the process that handled it as often as allowed.",

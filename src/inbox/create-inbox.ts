@@ -5,6 +5,7 @@ import { createIdentityDigest } from "../message/identity.ts";
 import { isRejected, type Message, type MessageInput, type Received } from "../message/message.ts";
 import { InboxError } from "../errors.ts";
 import type { QuarantineEntry } from "../store/quarantine-entry.ts";
+import type { LogPosition } from "../store/log.ts";
 import type { ConsumerName } from "../store/store.ts";
 import type { Source } from "../sources/source.ts";
 import { createAcceptor } from "./accept.ts";
@@ -33,6 +34,7 @@ export type Enter = (
   redelivered: boolean,
   begin: (item: Item) => void,
   done: (processed: Processed) => void,
+  position?: LogPosition,
 ) => void;
 
 /** What the consumer's schema makes of a payload; `unknown` without one. */
@@ -139,10 +141,12 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     handler: Handler,
     redelivered: boolean,
     onSettled: Item["onSettled"],
+    position?: LogPosition,
   ): Item => ({
     message,
     handler,
     redelivered,
+    position,
     ...{ pending: undefined, conflicts: 0, deferrals: 0, processed: undefined },
     digest: digestOf(message),
     tenant: message.tenant,
@@ -153,13 +157,19 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
   });
 
   /** Makes an item and begins it, unless this process is working on its identity: then it follows that one. */
-  const enter: Enter = (message, handler, redelivered, begin, done) => {
+  const enter: Enter = (message, handler, redelivered, begin, done, position) => {
     let leads = false;
-    const item = itemOf(message, handler, redelivered, (processed) => {
-      announce(name, message, processed);
-      done(processed);
-      if (leads) inFlight.leave(item, processed);
-    });
+    const item = itemOf(
+      message,
+      handler,
+      redelivered,
+      (processed) => {
+        announce(name, message, processed);
+        done(processed);
+        if (leads) inFlight.leave(item, processed);
+      },
+      position,
+    );
     const start = (): void => {
       leads = inFlight.enter(item, start);
       if (leads) begin(item);

@@ -1,6 +1,7 @@
 import type { Fingerprint } from "../message/fingerprint.ts";
 import type { Message } from "../message/message.ts";
 import type { Claim } from "../store/store.ts";
+import type { LogPosition } from "../store/log.ts";
 import type { Lease } from "../store/pending.ts";
 import type { Handler } from "./handler.ts";
 import type { Processed } from "./outcome.ts";
@@ -32,6 +33,8 @@ export interface Item extends Claim {
   readonly redelivered: boolean;
   /** Where it comes from pending and not from a source. */
   readonly pending: FromPending | undefined;
+  /** Where it comes from a log that only its owner may apply from. */
+  readonly position?: LogPosition | undefined;
   /** How often another transaction was in its way. */
   conflicts: number;
   /** How often it was put off without being at fault. */

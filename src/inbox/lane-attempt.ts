@@ -10,6 +10,7 @@ import { createInterrupt, type Interrupt } from "./interrupt.ts";
 import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { leave } from "./leave.ts";
+import { hasLog, logLost, ownLogs } from "./own-logs.ts";
 import { readPayloads, runHandlers, type Work } from "./run-handlers.ts";
 import { withoutStuck } from "./stuck.ts";
 
@@ -61,6 +62,12 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   const conflicts: Item[] = [];
   let claimed: Claimed;
   try {
+    const { owned, lost } = items.some(hasLog) ? await ownLogs(tx, items) : { owned: items, lost: [] };
+    if (lost.length > 0) {
+      await tx.rollback();
+      failUncounted(context, lost, logLost());
+      return [owned];
+    }
     claimed =
       items[0]?.pending === undefined
         ? await storeParked(context, tx, await claimItems(context, tx, items, conflicts))

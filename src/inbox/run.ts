@@ -144,7 +144,7 @@ export function runSource(parts: RunParts): Run {
     // One after another: a flood of unreadable messages must not take every connection.
     if (isRejected(received))
       unreadable = unreadable.then(() => quarantineReceived(worker.context, received)).then(done);
-    else enter(received, handler ?? neverCalled, delivery.redelivered, submit, done);
+    else enter(received, handler ?? neverCalled, delivery.redelivered, submit, done, delivery.position);
   }
 
   function finish(delivery: Delivery, processed: Processed): void {
@@ -193,6 +193,7 @@ export function runSource(parts: RunParts): Run {
       }
     },
     end: (error) => sourceEnded(error),
+    takeLog: async (log) => ({ log, epoch: (await store.logs.take(name.consumer, log)).epoch }),
   };
 
   /** Finishes what is in hand, and at a source's good end also what is pending; a stop cuts that short. */

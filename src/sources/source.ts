@@ -1,10 +1,18 @@
 import type { Received } from "../message/message.ts";
 
+/** A log, and the number under which a process owns it. */
+export interface LogPosition {
+  readonly log: string;
+  readonly epoch: string;
+}
+
 /** One hand-over of one message by a source. The same object comes back when it is settled. */
 export interface Delivery {
   readonly received: Received;
   /** A hint only: the source says or guesses that it handed this message over before. Never used to decide "new". */
   readonly redelivered: boolean;
+  /** As `Intake.takeLog` gave it: the message is applied only while this process owns the log it comes from. */
+  readonly position?: LogPosition;
 }
 
 /** How a delivery ends. Exactly one of these, once, for each delivery. */
@@ -41,6 +49,11 @@ export interface Intake {
   deliver(deliveries: readonly Delivery[]): Promise<void>;
   /** Tells people of something that is not as it should be; said once for each text. */
   warn(message: string): void;
+  /**
+   * Makes this process the owner of a log, for a source that shall never be overtaken by the owner before: what that one has
+   * under way is committed when this resolves, or never will be. Rejects if the database is away.
+   */
+  takeLog?(log: string): Promise<LogPosition>;
   /** The source has ended: with nothing more to deliver, or with an error it cannot mend. */
   end(error?: Error): void;
 }

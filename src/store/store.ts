@@ -1,5 +1,6 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
+import type { LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import type { OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
@@ -72,6 +73,8 @@ export interface LaneTransaction {
   parkedKeys(keys: readonly string[]): Promise<ReadonlySet<string>>;
   /** Turns claims of this very transaction into stored messages that wait behind their key. */
   storeBehind(messages: readonly StoredMessage[]): Promise<void>;
+  /** Those of these that are still their owner's; they stay so until the transaction ends. */
+  ownedLogs(positions: readonly LogPosition[]): Promise<readonly LogPosition[]>;
   query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
   /** Whether the transaction can still commit; asks the server only where the driver does not know. */
   healthy(suspect: boolean): Promise<boolean> | boolean;
@@ -129,6 +132,7 @@ export interface Store {
   /** The crash book of one worker process. */
   readonly workers: WorkerStore;
   readonly cursors: CursorStore;
+  readonly logs: LogStore;
   readonly answers: AnswerStore;
   readonly pending: PendingStore;
   readonly outbox: OutboxStore;

@@ -1,6 +1,6 @@
 import { InboxError } from "../../errors.ts";
 import { createItemReader } from "../read-items.ts";
-import type { Intake, Source } from "../source.ts";
+import type { Intake, LogPosition, Source } from "../source.ts";
 import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
 import { nameOf, type Assignment, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
 import { createCommitter } from "./committer.ts";
@@ -43,6 +43,7 @@ export interface KafkaSource extends Source {
 
 // The last commit must not hold a shutdown up when the broker is away.
 const lastCommitMs = 5_000;
+const takeAgainMs = 1_000;
 
 /**
  * Records of Kafka topics, as a member of a consumer group. Offsets are committed after their messages are settled, up to
@@ -109,7 +110,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
       `${name} went back from offset ${next} to ${record.offset}: the topic was made anew, or its offsets were reset.`,
     );
     retire(partition);
-    const restarted = createOwnedPartition({ ...partition, start: record.offset }, 0);
+    const restarted = createOwnedPartition({ ...partition, start: record.offset }, 0, partition.position);
     owned.set(name, restarted);
     return restarted;
   }
@@ -134,6 +135,28 @@ export function kafka(options: KafkaOptions): KafkaSource {
     }
   }
 
+  /** The right to apply, where strict order asks for it; waits for the database. `undefined`: the source is stopping. */
+  async function takeLogs(
+    partitions: readonly Assignment[],
+  ): Promise<readonly (LogPosition | undefined)[] | undefined> {
+    const taken: (LogPosition | undefined)[] = [];
+    for (const partition of settings.strict ? partitions : []) {
+      const log = `kafka:${groupId}/${nameOf(partition)}`;
+      for (let found: LogPosition | undefined; found === undefined;) {
+        if (stopped) return undefined;
+        try {
+          found = await intake.takeLog?.(log);
+          if (found === undefined) throw new Error("Strict order needs a run of an inbox.");
+          taken.push(found);
+        } catch (error) {
+          intake.warn(`${log} is not read before the database answers: ${textOf(error)}`);
+          await new Promise((resolve) => setTimeout(resolve, takeAgainMs));
+        }
+      }
+    }
+    return taken;
+  }
+
   /** A position that the log does not have is no error to a client, which then begins elsewhere. */
   async function checkLog({ start, ...partition }: Assignment): Promise<void> {
     if (start === undefined || session === undefined) return;
@@ -155,12 +178,14 @@ export function kafka(options: KafkaOptions): KafkaSource {
 
   const events: ClientEvents = {
     async assigned(partitions) {
-      for (const assignment of partitions) {
+      const positions = await takeLogs(partitions);
+      if (positions === undefined) return [];
+      for (const [i, assignment] of partitions.entries()) {
         const old = owned.get(nameOf(assignment));
         if (old !== undefined) retire(old);
         // Nobody tells how many records the last owner had in hand; no more than one process takes.
         const suspects = assignment.start === undefined ? 0 : intake.facts.maxInHand;
-        owned.set(nameOf(assignment), createOwnedPartition(assignment, suspects));
+        owned.set(nameOf(assignment), createOwnedPartition(assignment, suspects, positions[i]));
         void checkLog(assignment);
       }
       return partitions;

@@ -16,6 +16,13 @@ export interface KafkaOptions {
   readonly identity: FormatChoice;
   /** The tenant of all messages. Default none. */
   readonly tenant?: string | undefined;
+  /**
+   * `strict`: who took a partition over is never overtaken by the owner before, not even by one that was frozen in the middle
+   * of its work: each transaction asks the database whether its process still owns the partition. Costs a round trip a
+   * transaction, and a new owner waits for transactions of the old one that are still open. Default `relaxed`: an old owner
+   * that has not noticed yet may apply what it has in hand beside the new one; each message is applied once all the same.
+   */
+  readonly order?: "relaxed" | "strict" | undefined;
   /** How often offsets are committed, in milliseconds. What was handled since is delivered again after a crash. Default 1,000. */
   readonly commitIntervalMs?: number | undefined;
   /**
@@ -38,6 +45,7 @@ export interface KafkaSettings {
   readonly groupId: string;
   readonly format: Format;
   readonly tenant: string | undefined;
+  readonly strict: boolean;
   readonly commitIntervalMs: number;
   readonly revokeTimeoutMs: number;
   readonly maxAhead: number;
@@ -53,9 +61,12 @@ export function kafkaSettings(options: KafkaOptions): KafkaSettings {
   if (!areTopics(topics)) refuse("topics must be a list of one or more topic names", topics);
   if (new Set(topics).size !== topics.length) refuse("topics must name each topic once", topics);
   if (typeof groupId !== "string" || groupId === "") refuse("groupId must be a text", groupId);
+  const order: unknown = options.order ?? "relaxed";
+  if (order !== "relaxed" && order !== "strict") refuse('order must be "relaxed" or "strict"', order);
   const most = client.rebalanceTimeoutMs - 1;
   return {
     ...{ client, topics: [...topics], groupId, tenant },
+    strict: order === "strict",
     format: toFormat(options.identity),
     commitIntervalMs: wholeNumber("commitIntervalMs", options.commitIntervalMs, 1_000, 1, 3_600_000),
     revokeTimeoutMs: wholeNumber(

@@ -1,11 +1,13 @@
 import type { Received } from "../../message/message.ts";
-import type { Delivery } from "../source.ts";
+import type { Delivery, LogPosition } from "../source.ts";
 import type { Assignment, TopicPartition } from "./client.ts";
 import { createPartitionLog, type LogEntry, type PartitionLog } from "./partition-log.ts";
 
 /** One partition during one assignment. A later assignment of the same partition is another object. */
 export interface OwnedPartition extends TopicPartition {
   readonly log: PartitionLog;
+  /** With strict order: the right to apply what is in it. */
+  readonly position: LogPosition | undefined;
   /** `closing`: it is being given back; what is in hand may still be settled. `gone`: settlements change nothing. */
   state: "open" | "closing" | "gone";
   /** What the broker is known to have as the group's offset. */
@@ -39,10 +41,15 @@ export interface Hands {
 /** Payload bytes of a message. */
 export const sizeOf = ({ received }: Hand): number => received.bytes?.byteLength ?? 0;
 
-export const createOwnedPartition = (assignment: Assignment, suspects: number): OwnedPartition => ({
+export const createOwnedPartition = (
+  assignment: Assignment,
+  suspects: number,
+  position: LogPosition | undefined,
+): OwnedPartition => ({
   topic: assignment.topic,
   partition: assignment.partition,
   log: createPartitionLog(assignment.start),
+  position,
   state: "open",
   committed: assignment.start,
   inHand: 0,
@@ -56,7 +63,11 @@ export function createHands(): Hands {
   let bytes = 0;
   return {
     give(hand, redelivered) {
-      const delivery: Delivery = { received: hand.received, redelivered };
+      const { position } = hand.partition;
+      const delivery: Delivery = {
+        ...{ received: hand.received, redelivered },
+        ...(position === undefined ? {} : { position }),
+      };
       hands.set(delivery, hand);
       hand.partition.inHand++;
       bytes += sizeOf(hand);

@@ -1,9 +1,10 @@
 import { InboxError } from "../../errors.ts";
 import type { Protection } from "../protection.ts";
+import type { LogPosition } from "../log.ts";
 import type { BeginOptions, Claim, Claimed, ConsumerName, LaneTransaction } from "../store.ts";
 import type { QueryResult, Statement } from "../statement.ts";
 import type { DriverConnection } from "./driver.ts";
-import { hexArray } from "./array.ts";
+import { hexArray, numberArray, textArray } from "./array.ts";
 import { behindParked } from "./behind.ts";
 import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
 import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
@@ -98,6 +99,12 @@ export function laneTransaction(
       ]);
     },
     ...behindParked((text, values) => connection.query(text, values), sql, protection, name),
+    async ownedLogs(positions) {
+      const logs = textArray(positions.map(({ log }) => log));
+      const epochs = numberArray(positions.map(({ epoch }) => epoch));
+      const { rows } = await connection.query<LogPosition>(sql.ownedLogs, [name.consumer, logs, epochs]);
+      return rows.map(({ log, epoch }) => ({ log, epoch }));
+    },
     query: send,
     healthy(suspect) {
       const status = connection.status();

@@ -1,5 +1,6 @@
 import { InboxError } from "../../errors.ts";
 import { createProtection, type PayloadKeys } from "../protection.ts";
+import type { TakenLog } from "../log.ts";
 import type { Store } from "../store.ts";
 import { answerStore } from "./answers.ts";
 import type { DriverConnection } from "./driver.ts";
@@ -133,6 +134,16 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
           return rows[0]?.position;
         }),
       save: (consumer, source, position) => run(sql.saveCursor, [consumer, source, position]),
+    },
+
+    logs: {
+      take: (consumer, log) =>
+        withConnection(async (connection) => {
+          const { rows } = await connection.query<TakenLog>(sql.takeLog, [consumer, log]);
+          if (rows[0] === undefined)
+            throw new InboxError("store-unavailable", `The log ${log} was not taken.`);
+          return rows[0];
+        }),
     },
 
     answers: answerStore(sql, withConnection),

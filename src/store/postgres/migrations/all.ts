@@ -3,6 +3,7 @@ import { migration0002 } from "./0002-answer.ts";
 import { migration0003 } from "./0003-pending.ts";
 import { migration0004 } from "./0004-decisions.ts";
 import { migration0005 } from "./0005-outbox.ts";
+import { migration0006 } from "./0006-log-owner.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -12,6 +13,7 @@ export const migrations: readonly Migration[] = [
   migration0003,
   migration0004,
   migration0005,
+  migration0006,
 ];
 
 /** The version this release works with. */
