@@ -9,6 +9,7 @@ import type { Interrupt } from "./interrupt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { SealedTx } from "./sealed-tx.ts";
+import { controlsTransaction, endsTransaction } from "./transaction-control.ts";
 
 /**
  * How the handlers of one transaction ended. `blamed`: the transaction cannot commit, and `index` is the message to
@@ -174,7 +175,11 @@ async function runOne<Subject>(
     return { failure: new InboxError("floating-query", text) };
   }
   try {
-    return { value, statements: statementsOf(value) };
+    const statements = statementsOf(value);
+    if (statements?.some(({ text }) => controlsTransaction(text)) === true) {
+      return { failure: new InboxError("invalid-handler", endsTransaction) };
+    }
+    return { value, statements };
   } catch (error) {
     return { failure: error };
   }

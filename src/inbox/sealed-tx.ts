@@ -3,10 +3,7 @@ import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import type { QueryResult, Statement } from "../store/statement.ts";
 import type { HandlerTx } from "./handler.ts";
-
-/** A statement that would end or begin the transaction, which is the lane's to do. Savepoints are the handler's. */
-const transactionControl =
-  /^\s*(?:begin|start\s+transaction|commit|end|abort|rollback(?!\s+(?:(?:work|transaction)\s+)?to\b)|prepare\s+transaction)\b/i;
+import { controlsTransaction, endsTransaction } from "./transaction-control.ts";
 
 const ignore = (): void => undefined;
 
@@ -34,11 +31,8 @@ export class SealedTx implements HandlerTx {
       );
     }
     const statement = typeof text === "string" ? { text, values } : text;
-    if (transactionControl.test(statement.text)) {
-      return refused(
-        "invalid-handler",
-        "A handler must not end its transaction: the inbox commits claim and work together.",
-      );
+    if (controlsTransaction(statement.text)) {
+      return refused("invalid-handler", endsTransaction);
     }
     this.#used = true;
     this.#running++;
