@@ -225,13 +225,13 @@ test("two operators and a redelivery at once: one effect, and the second operato
 test("a decision on many that is killed in the middle is carried on by whoever finds it, and reaches each entry once", async (t) => {
   const at = await testStore(t);
   const { store, storeWith, pool, rows, untilBlocked, session, take, handle } = at;
-  // Three batches of 2,000, a few of them each of one key.
+  // Three batches of 500, three messages of each key.
   await pool.query(
-    `with e as (select i, 'm' || i as id, 'k' || i % 1500 as key, md5('m' || i)::uuid as digest from generate_series(1, 4500) i),
+    `with e as (select i, 'm' || i as id, 'k' || i % 450 as key, md5('m' || i)::uuid as digest from generate_series(1, 1350) i),
      m as (insert into message (digest, consumer, tenant, producer, message_id, fingerprint, fingerprint_mode, handler_version)
            select digest, $1, '', 'shop', id, '', 'b', '1' from e),
      k as (insert into parked_key (consumer, message_key, lane, due_at, digest)
-           select $1, key, lane_of(key, null), 'infinity', digest from e where i <= 1500)
+           select $1, key, lane_of(key, null), 'infinity', digest from e where i <= 450)
      insert into quarantine (consumer, digest, tenant, producer, message_id, message_key, headers, payload, fingerprint,
                              fingerprint_mode, code, error, attempts, first_failed_at, last_failed_at, handler_version, blocking,
                              error_group, error_shape, payload_bytes)
@@ -243,13 +243,13 @@ test("a decision on many that is killed in the middle is carried on by whoever f
     "retry",
     { consumer: name.consumer },
     decider,
-    4_500,
+    1_350,
   );
   assert.ok(decision);
-  assert.equal((await store.quarantined.carryOn(decision.id))?.decided, 2_000);
+  assert.equal((await store.quarantined.carryOn(decision.id))?.decided, 500);
   // The second batch meets a lock, and its server process dies there.
   const gate = await session();
-  await gate.query("select from message where message_id = 'm2500' for update");
+  await gate.query("select from message where message_id = 'm700' for update");
   const dying = store.quarantined.carryOn(decision.id);
   dying.catch(() => undefined);
   await untilBlocked();
@@ -261,21 +261,21 @@ test("a decision on many that is killed in the middle is carried on by whoever f
   await gate.query("commit");
   const other = storeWith({});
   const [left] = await other.quarantined.unfinished();
-  assert.deepEqual([left?.id, left?.decided, left?.finishedAt], [decision.id, 2_000, undefined]);
+  assert.deepEqual([left?.id, left?.decided, left?.finishedAt], [decision.id, 500, undefined]);
   // Two processes at once: each batch is one's.
   const finish = async (): Promise<void> => {
     while ((await other.quarantined.carryOn(decision.id))?.finishedAt === undefined);
   };
   await Promise.all([finish(), finish()]);
   const [done] = await other.quarantined.decisions(1);
-  assert.deepEqual([done?.decided, done?.skipped, await store.quarantined.count({})], [4_500, 0, 0]);
+  assert.deepEqual([done?.decided, done?.skipped, await store.quarantined.count({})], [1_350, 0, 0]);
   assert.deepEqual(await other.quarantined.unfinished(), []);
   assert.deepEqual(await rows("select count(*)::int as n from pending where state = 'ready'"), [
-    { n: 4_500 },
+    { n: 1_350 },
   ]);
   assert.deepEqual(await rows("select from parked_key where due_at = 'infinity' limit 1"), []);
   const order = new Map<string, number>();
-  for (let leases = leasesOf([]), n = 0; n < 4_500;) {
+  for (let leases = leasesOf([]), n = 0; n < 1_350;) {
     const { messages } = await take({ done: leases });
     for (const { key, id } of messages) {
       const at = Number(id.slice(1));

@@ -6,8 +6,8 @@ insert into ${schema}.decision (kind, decided_by, reason, filter, matched, decid
 values ($1::text, $2::text, $3::text, $4::text, $5::int, $5::int, clock_timestamp())
 returning id::text as id`;
 
-/** How many entries one transaction decides on. */
-export const decisionBatchSize = 2_000;
+/** How many entries one transaction decides on: few, because workers wait for the lanes that it puts messages into. */
+export const decisionBatchSize = 500;
 
 /**
  * A decision on all entries that fit, with their numbers in batches, in order of arrival: exactly those that were
