@@ -73,7 +73,7 @@ async function main(): Promise<void> {
   }
   if (positionals[0] === "reconcile") {
     const { benchReconcile } = await import("./reconcile.ts");
-    return benchReconcile({ json: args.json, messages: args.quick ? 100_000 : 1_000_000 });
+    return benchReconcile({ json: args.json, messages: args.quick ? 100_000 : 1_000_000, only: args.only });
   }
   if (positionals[0] === "store-first") {
     const { benchStoreFirst } = await import("./store-first.ts");

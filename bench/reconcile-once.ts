@@ -5,6 +5,8 @@ import { sentQuery } from "../src/reconcile/sent-query.ts";
 
 export interface Comparison {
   readonly seconds: number;
+  /** Of this process, without the database. */
+  readonly cpuSeconds: number;
   readonly residentMb: number;
   readonly missing: number;
   readonly extra: number;
@@ -38,5 +40,9 @@ const { missing, extra } = report.differences;
 if (report.sent !== messages || missing !== changed || extra !== changed) {
   throw new Error(`it found ${JSON.stringify(report)}`);
 }
-const residentMb = process.resourceUsage().maxRSS / 1_024;
-process.stdout.write(JSON.stringify({ seconds, residentMb, missing, extra } satisfies Comparison));
+const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
+const residentMb = maxRSS / 1_024;
+const cpuSeconds = (userCPUTime + systemCPUTime) / 1e6;
+process.stdout.write(
+  JSON.stringify({ seconds, cpuSeconds, residentMb, missing, extra } satisfies Comparison),
+);
