@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { benchServer, median } from "../setup.ts";
 import { openBrokers } from "./brokers.ts";
 import type { ClientName, Result, Way } from "./job.ts";
-import { brokerOf, measure, type Bench, type Contender } from "./measure.ts";
+import { measure, type Bench, type Contender } from "./measure.ts";
 import type { Load } from "./messages.ts";
 import { bars, printed, ratiosOf, type Measured } from "./report.ts";
 
@@ -13,33 +13,38 @@ const allClients = ["rabbitmq-client", "amqplib", "confluent", "kafkajs"] as con
 /** Most messages in hand of a consumer without an inbox; its best level is what the inbox is compared with. */
 const levels = [10, 100, 1_000] as const;
 
+const usage = `Usage: npm run bench -- sources [--quick] [--backlog] [--only CLIENT,...] [--messages N] [--rounds N] [--seed N] [--json]
+
+Messages of 300 bytes, a tenth of them copies, through a real broker and the inbox; the same client with the same handler
+in autocommit and no inbox; the client alone; and the inbox without a broker. 100,000 messages and three rounds, with
+--quick 10,000 and one. --backlog: 1,000,000 messages that wait, through the inbox only, for its memory.
+Clients: ${allClients.join(", ")}.
+`;
+
 /** `npm run bench -- sources`: returns the exit code. */
 export async function benchSources(argv: readonly string[]): Promise<number> {
-  const { values: args } = parseArgs({
-    args: [...argv],
-    options: {
-      json: { type: "boolean", default: false },
-      quick: { type: "boolean", default: false },
-      backlog: { type: "boolean", default: false },
-      messages: { type: "string" },
-      rounds: { type: "string" },
-      seed: { type: "string", default: "1" },
-      only: { type: "string" },
-    },
-  });
-  const clients = (args.only?.split(",") ?? allClients) as readonly ClientName[];
-  const unknown = clients.find((name) => brokerOf[name] === undefined);
-  if (unknown !== undefined) throw new Error(`--only takes ${allClients.join(", ")}, not ${unknown}.`);
+  const say = (text: string): void => void process.stderr.write(`${text}\n`);
+  let args;
+  try {
+    args = argumentsOf(argv);
+  } catch (error) {
+    say(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+    return 2;
+  }
+  if (args.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const { clients } = args;
   const usual = args.backlog ? 1_000_000 : args.quick ? 10_000 : 100_000;
   const load: Load = {
-    deliveries: Number(args.messages ?? usual),
+    deliveries: args.messages ?? usual,
     copies: 0.1,
     accounts: 1_000,
-    seed: Number(args.seed),
+    seed: args.seed,
   };
-  const rounds = Number(args.rounds ?? (args.quick || args.backlog ? 1 : 3));
+  const rounds = args.rounds ?? (args.quick || args.backlog ? 1 : 3);
 
-  const say = (text: string): void => void process.stderr.write(`${text}\n`);
   const server = await benchServer();
   const brokers = await openBrokers(new Set(clients), { install: true, say });
   try {
@@ -60,6 +65,37 @@ export async function benchSources(argv: readonly string[]): Promise<number> {
     await brokers.close();
     await server.stop();
   }
+}
+
+function argumentsOf(argv: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      json: { type: "boolean", default: false },
+      quick: { type: "boolean", default: false },
+      backlog: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+      messages: { type: "string" },
+      rounds: { type: "string" },
+      seed: { type: "string" },
+      only: { type: "string" },
+    },
+  });
+  const whole = (name: "messages" | "rounds" | "seed"): number | undefined => {
+    const text = values[name];
+    if (text === undefined || /^[1-9]\d{0,8}$/.test(text)) return text === undefined ? text : Number(text);
+    throw new Error(`--${name} takes a whole number above 0, not ${text}.`);
+  };
+  const clients = (values.only?.split(",") ?? allClients) as readonly ClientName[];
+  const unknown = clients.find((name) => !allClients.some((known) => known === name));
+  if (unknown !== undefined) throw new Error(`--only takes ${allClients.join(", ")}, not ${unknown}.`);
+  const { json, quick, backlog, help } = values;
+  return {
+    ...{ json, quick, backlog, help, clients },
+    messages: whole("messages"),
+    rounds: whole("rounds"),
+    seed: whole("seed") ?? 1,
+  };
 }
 
 function contendersOf(clients: readonly ClientName[], backlog: boolean): readonly Contender[] {
