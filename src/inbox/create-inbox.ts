@@ -234,5 +234,6 @@ const messageOf = (entry: QuarantineEntry): MessageInput => ({
   payload: entry.payload,
   key: entry.key,
   type: entry.type,
+  time: entry.time,
   headers: entry.headers,
 });

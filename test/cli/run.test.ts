@@ -73,7 +73,7 @@ test("what goes to quarantine ends with 3, and its neighbours are applied", asyn
     ...payments(20),
     { id: "p-1", account: "a-1", amount: 999 },
     { id: "bad", account: "a", amount: 1, kind: "never" },
-    { id: "failing", account: "a", amount: 1, kind: "always-fails" },
+    { id: "failing", account: "b", amount: 1, kind: "always-fails" },
     ...payments(20, 20),
   ]);
   appendFileSync(path, "{ no json\n");
@@ -90,6 +90,33 @@ test("what goes to quarantine ends with 3, and its neighbours are applied", asyn
     .split("\n")
     .map((line) => (JSON.parse(line) as { code: string }).code);
   assert.deepEqual(codes.sort(), ["attempts-exhausted", "handler-rejected", "malformed", "payload-conflict"]);
+});
+
+test("what waits behind a message in quarantine is told, ends with 3, and is applied after the decision", async (t) => {
+  const { file, run, total, env, cwd, pool } = await runCase(t);
+  const path = file("orders.ndjson", [
+    { id: "bad", account: "a", amount: 1, kind: "never" },
+    { id: "next", account: "a", amount: 2 },
+    { id: "other", account: "b", amount: 4 },
+  ]);
+  const { code, summary, stderr } = await run("credit", "--source", path);
+  assert.equal(code, 3, stderr);
+  assert.deepEqual([summary.applied, summary.rejected, summary.waiting], [1, 1, 1]);
+  assert.match(stderr, /1 waiting/);
+  assert.match(stderr, /1 wait for .*inbox pending list/);
+  assert.equal(await total(), 4);
+
+  const { rows } = await pool.query<{ schema: string; id: string }>(
+    "select current_schema() as schema, (select id from quarantine)::text as id",
+  );
+  const [{ schema, id } = { schema: "", id: "" }] = rows;
+  const args = ["quarantine", "discard", id, "--why", "a test of the shop", "--schema", schema];
+  const discarded = await runInbox(args, { cwd, env });
+  assert.equal(discarded.code, 0, discarded.stderr);
+  const again = await run("credit", "--source", path);
+  assert.equal(again.code, 0, again.stderr);
+  assert.equal(again.summary.applied, 1);
+  assert.equal(await total(), 6);
 });
 
 test("stdin is a source like any other", async (t) => {

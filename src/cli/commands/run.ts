@@ -178,9 +178,12 @@ function conclude(io: Io, stats: RunStats, opened: RunSource, given: Conclusion)
   }
   io.say(`${given.stopped ? "Stopped" : "Done"}: ${summaryLine(summary)}.`);
   for (const [reason, count] of Object.entries(ignored)) io.say(`${count} ignored: ${printable(reason)}.`);
+  const flag = given.schema === "inbox" ? "" : ` --schema ${given.schema}`;
   if (quarantined(summary) > 0) {
-    const flag = given.schema === "inbox" ? "" : ` --schema ${given.schema}`;
-    io.say(`${quarantined(summary)} went to quarantine. See: inbox quarantine list${flag}`);
+    io.say(`${quarantined(summary)} went to quarantine. See: inbox quarantine groups${flag}`);
+  }
+  if (summary.waiting > 0) {
+    io.say(`${summary.waiting} wait for another attempt, or for a decision. See: inbox pending list${flag}`);
   }
   if (unsettled > 0 && fromStdin) {
     io.say(`${unsettled} messages were read from stdin and not applied: send them again.`);
