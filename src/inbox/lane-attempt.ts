@@ -140,7 +140,7 @@ async function workAndCommit(
     const failure = await commit(tx, work.statements, finished);
     if (failure !== undefined) {
       await tx.rollback();
-      if (lost !== undefined) return await storeAway(context, all, lost);
+      if (lost !== undefined && !isStoreAway(failure.failure)) return await storeAway(context, all, lost);
       return await setAside(context, all, readable.items, failure, keyed);
     }
     // Dying here redelivers all of them; the claims make the second run a no-op.
