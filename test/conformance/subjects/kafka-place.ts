@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
 import { Kafka, logLevel, Partitioners, type Admin, type Producer } from "kafkajs";
 import { ownService, service } from "../../services/service.ts";
+import { createTopic } from "../../sources/kafka/create-topic.ts";
 import { onTestEnd } from "../../support/cleanup.ts";
 import { faultProxy } from "../../support/fault-proxy.ts";
 import { lineThrough, type Needs, type Place, type Sent } from "../subject.ts";
@@ -57,7 +58,7 @@ export async function openTopic(
   });
   await Promise.all([admin.connect(), producer.connect()]);
   const topic = needs.name;
-  await admin.createTopics({ topics: [{ topic, numPartitions }], waitForLeaders: true });
+  await createTopic(admin, { topic, numPartitions });
 
   const { proxied } = facts;
   if (needs.line && proxied === undefined) throw new Error("An own broker has a listener for a proxy.");

@@ -12,6 +12,7 @@ import { extraClient } from "../../services/kafka-clients.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { testIntake } from "../../support/intake.ts";
+import { createTopic } from "./create-topic.ts";
 import { kafkajsClient } from "./kafkajs-client.ts";
 import { platformaticClient } from "./platformatic-client.ts";
 
@@ -71,7 +72,7 @@ export async function topicAt(
     await producer.disconnect();
   });
   await Promise.all([admin.connect(), producer.connect()]);
-  await admin.createTopics({ topics: [{ numPartitions: 1, ...config, topic }], waitForLeaders: true });
+  await createTopic(admin, { numPartitions: 1, ...config, topic });
   return {
     ...{ brokers, topic, groupId, client, admin },
     async publish(records) {
