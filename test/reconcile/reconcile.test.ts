@@ -6,6 +6,9 @@ import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { sentInbox, sentQuery } from "../../src/reconcile/sent-query.ts";
 import type { SentMessage, SentSource } from "../../src/reconcile/sent.ts";
 import { computeFingerprint } from "../../src/message/fingerprint.ts";
+import { pgbouncerPath, startPgbouncer } from "../support/pgbouncer.ts";
+import { testPool } from "../support/postgres.ts";
+import { requireOrSkip } from "../support/require-or-skip.ts";
 import { hoursAgo, ledgerCase } from "./ledger-case.ts";
 
 interface Listed {
@@ -290,6 +293,21 @@ test("works through postgres.js as well", async (t) => {
     assert.deepEqual(kinds, ["missing m50", "extra unsent"]);
   } finally {
     await sql.end();
+  }
+});
+
+test("works through a pooler in transaction mode with two server connections", async (t) => {
+  if (!requireOrSkip(t, pgbouncerPath() !== undefined, "pgbouncer is not installed")) return;
+  const { url, schema, fill } = await ledgerCase(t);
+  await fill([...many(12_000), { id: "unsent" }]);
+  const pool = await testPool(t, { url: await startPgbouncer(t, url), max: 4 });
+  const query =
+    "select 'm' || n as id, 'payments' as producer, 'm' || n as payload from generate_series(0, 12000) n";
+  for (let i = 0; i < 2; i++) {
+    const { differences, applied } = await reconcile(pool, {
+      ...{ consumer: "accounting", schema, sent: sentQuery(pool, query), maxDigests: 2 },
+    });
+    assert.deepEqual([differences.missing, differences.extra, applied], [1, 1, 12_000]);
   }
 });
 

@@ -4,17 +4,24 @@ import { test } from "node:test";
 import { CreateQueueCommand } from "@aws-sdk/client-sqs";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
+import { connect as connectAmqp } from "amqplib";
+import { Kafka, logLevel } from "kafkajs";
 import { runInbox } from "../cli/run-inbox.ts";
 import { hoursAgo, ledgerCase } from "../reconcile/ledger-case.ts";
 import { service } from "../services/service.ts";
 import { onTestEnd } from "../support/cleanup.ts";
+import { requireOrSkip } from "../support/require-or-skip.ts";
 import { sqsServer } from "./sqs-server.ts";
 
 interface Printed {
   readonly windowMs: number | null;
   readonly forEver: boolean;
   readonly decides: { readonly name: string; readonly broker?: string };
-  readonly scenarios: readonly { readonly name: string; readonly reachMs?: number | null }[];
+  readonly scenarios: readonly {
+    readonly name: string;
+    readonly broker?: string;
+    readonly reachMs?: number | null;
+  }[];
   readonly measured?: { readonly rows: number; readonly bytesPerRow: number; readonly rowsPerDay: number };
   readonly cost?: { readonly rows: number; readonly bytes: number };
   readonly faults: readonly string[];
@@ -111,6 +118,46 @@ test("a stream without end is for ever, says so in JSON, and ends with 3", async
   });
   assert.equal(limited.code, 0);
   assert.equal((JSON.parse(limited.stdout) as Printed).windowMs, 11 * day);
+});
+
+test("a queue of RabbitMQ and a topic of Kafka are asked together, and their passwords are not shown", async (t) => {
+  const [rabbitmq, kafka] = [await service(t, "rabbitmq"), await service(t, "kafka")];
+  if (rabbitmq === undefined || kafka === undefined) return;
+  const there = rabbitmq.management !== undefined && kafka.real;
+  if (!requireOrSkip(t, there, "no management plugin, or no real Kafka")) return;
+  const name = `plan-${randomUUID()}`;
+  const connection = await connectAmqp(rabbitmq.url);
+  onTestEnd(t, () => connection.close());
+  const channel = await connection.createChannel();
+  await channel.assertQueue(name, { arguments: { "x-message-ttl": 3 * day } });
+  onTestEnd(t, async () => void (await channel.deleteQueue(name)));
+  const admin = new Kafka({ brokers: [...kafka.brokers], logLevel: logLevel.NOTHING }).admin();
+  await admin.connect();
+  onTestEnd(t, () => admin.disconnect());
+  const configEntries = Object.entries({ "retention.ms": String(5 * day), "segment.ms": String(day) });
+  await admin.createTopics({
+    waitForLeaders: true,
+    topics: [{ topic: name, configEntries: configEntries.map(([key, value]) => ({ name: key, value })) }],
+  });
+  onTestEnd(t, () => admin.deleteTopics({ topics: [name] }));
+  const management = new URL(rabbitmq.management!);
+  const { username, password } = new URL(rabbitmq.url);
+  management.username = username;
+  management.password = password;
+  const env = { RABBITMQ_MANAGEMENT_URL: management.href, KAFKA_BROKERS: kafka.brokers.join(",") };
+  const args = ["retention", "plan", "--no-measure", "--longest-outage", "1h", "--json"];
+  const asked = await runInbox([...args, "--rabbitmq", name, "--kafka", name], { env });
+  assert.equal(asked.code, 0, asked.stderr);
+  const { scenarios, windowMs } = JSON.parse(asked.stdout) as Printed;
+  const reach = (scenario: string, broker: string) =>
+    scenarios.find((one) => one.name === scenario && one.broker === broker)?.reachMs;
+  assert.equal(reach("redelivery", `rabbitmq:${name}`), 3_600_000 + 1_800_000);
+  assert.equal(reach("rewind", `kafka:${name}`), 6 * day);
+  assert.equal(windowMs, 7 * day);
+  const missing = await runInbox([...args, "--rabbitmq", `${name}-no`], { env });
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /answered 404/);
+  assert.ok(!missing.stderr.includes(`:${password}@`));
 });
 
 test("a ledger with too little in it is not measured, and that is said", async (t) => {
