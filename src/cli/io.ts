@@ -17,7 +17,7 @@ export interface Io {
   status(line: string): void;
   /** Writes text to stdout and waits while its reader is slower: for more than fits in memory. */
   write(text: string): Promise<void>;
-  /** Asks a person on the terminal; `undefined` where there is none. */
+  /** Asks a person on the terminal; `""` for one who does not answer, `undefined` where there is none. */
   ask(question: string): Promise<string | undefined>;
   readonly redact: Redact;
 }
@@ -48,8 +48,15 @@ export function processIo(redact: Redact): Io {
       if (!terminal || process.stdin.isTTY !== true) return undefined;
       status("");
       const lines = createInterface({ input: process.stdin, output: process.stderr });
+      // Ctrl-C and Ctrl-D are answers, too: they say nothing, so nothing is done.
+      lines.on("SIGINT", () => lines.close());
+      const closed = once(lines, "close").then(() => "");
+      const answer = lines.question(question).catch((error: Error) => {
+        if (error.name === "AbortError") return "";
+        throw error;
+      });
       try {
-        return await lines.question(question);
+        return await Promise.race([answer, closed]);
       } finally {
         lines.close();
       }
