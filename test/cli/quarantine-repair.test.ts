@@ -4,7 +4,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { entryId, put } from "../quarantine/support.ts";
 import { objects, testDesk } from "./desk.ts";
-import { handlerPath } from "./run-case.ts";
+import { handlerPath, runCase } from "./run-case.ts";
 import { runInbox } from "./run-inbox.ts";
 
 const why = ["--why", "amount was a text", "--by", "ann"];
@@ -165,6 +165,36 @@ test("payload keys come from a module: bodies open with it, are hidden as it say
   for (const { stdout, stderr } of [shown, byVariable, redacted, without]) {
     assert.ok(!(stdout + stderr).includes(key.toString("hex")));
   }
+});
+
+test("inbox run seals what it stores with the keys of the module, in quarantine and in pending", async (t) => {
+  const { file, pool, env, cwd } = await runCase(t);
+  const path = file("orders.ndjson", [
+    { id: "bad", account: "account-s3cret", amount: 1, kind: "never" },
+    { id: "behind", account: "account-s3cret", amount: 1 },
+  ]);
+  const config = join(import.meta.dirname, "handlers", "sealing.ts");
+  const withKey = { ...env, TEST_PAYLOAD_KEY: randomBytes(32).toString("hex") };
+  const { rows: before } = await pool.query<{ schema: string }>("select current_schema() as schema");
+  const schema = ["--schema", before[0]!.schema];
+  const settings = [...["--id-path", "id", "--producer", "shop", "--key-path", "account"], ...schema];
+  const ran = await runInbox(
+    ["run", handlerPath("credit"), "--source", path, "--config", config, ...settings],
+    { cwd, env: withKey },
+  );
+  assert.equal(ran.code, 3, ran.stderr);
+  const { rows } = await pool.query<{ id: string; payload: Buffer; key: string }>(
+    `select id::text as id, payload, payload_key_id as key from quarantine
+     union all select '', payload, payload_key_id from pending`,
+  );
+  assert.deepEqual(
+    rows.map(({ key }) => key),
+    ["k1", "k1"],
+  );
+  for (const { payload } of rows) assert.ok(!payload.includes("account-s3cret"));
+  const id = rows.find((row) => row.id !== "")!.id;
+  const shown = await runInbox(["quarantine", "show", id, "--config", config, ...schema], { env: withKey });
+  assert.match(shown.stdout, /payload +\{.*account-s3cret/);
 });
 
 test("a module that holds no settings, or wrong ones, is wrong usage", async (t) => {
