@@ -104,6 +104,7 @@ export function runSource(parts: RunParts): Run {
   const maxInHand = options.maxInHand ?? settings.lanes * settings.maxBatch * 2;
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
   const extendEveryMs = options.extendEveryMs ?? 10_000;
+  checkMode(options.mode);
   const storeFirst = handler === undefined || options.mode === "store-first";
   const pendingCounts = emptyCounts();
   const worker = createWorker({
@@ -283,6 +284,11 @@ export function runSource(parts: RunParts): Run {
       await stop();
     },
   };
+}
+
+function checkMode(mode: string | undefined): void {
+  if (mode === undefined || mode === "inline" || mode === "store-first") return;
+  throw new InboxError("invalid-option", `mode must be inline or store-first; got ${JSON.stringify(mode)}.`);
 }
 
 function settlementOf({ settle, outcome, retryAfterMs }: Processed): Settlement {

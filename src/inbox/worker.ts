@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { wholeNumber } from "../whole-number.ts";
 import { createCrashGuard } from "./crash-guard.ts";
 import type { Handler } from "./handler.ts";
 import type { Item } from "./item.ts";
@@ -54,7 +55,8 @@ export interface WorkerParts {
 
 export function createWorker({ context, handler, options, onPendingSettled }: WorkerParts): Worker {
   const { settings, store, name } = context;
-  const leaseMs = options.workerLeaseMs ?? 10_000;
+  const leaseMs = wholeNumber("workerLeaseMs", options.workerLeaseMs, 10_000, 100, 86_400_000);
+  const stopTimeoutMs = wholeNumber("stopTimeoutMs", options.stopTimeoutMs, 10_000, 0, 86_400_000);
   const stopping = new AbortController();
   const interrupting = new AbortController();
   // Every lane listens while it works; more than ten are no leak.
@@ -101,7 +103,7 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
       };
       const done = lanes.idle();
       release([...stash.takeAll(), ...lanes.takeUnstarted()]);
-      const deadline = sleep(options.stopTimeoutMs ?? 10_000, "late", { ref: false });
+      const deadline = sleep(stopTimeoutMs, "late", { ref: false });
       if ((await Promise.race([done, deadline])) === "late") interrupting.abort();
       await done;
       // What was in hand may have met another process's claims meanwhile.

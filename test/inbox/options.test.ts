@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createInbox, retryIn, type Store } from "../../src/index.ts";
+import { createInbox, retryIn, type Source, type Store } from "../../src/index.ts";
 
 const store = { begin: () => undefined, maxConnections: 10 } as unknown as Store;
 
@@ -34,6 +34,21 @@ test("refuses options that break their rule, naming field, rule and value", () =
     const make = () => createInbox({ store, consumer: "c", ...options });
     assert.throws(make, { code: "invalid-option", message: text }, JSON.stringify(options));
   }
+});
+
+test("refuses options of a run that break their rules, at once", () => {
+  const inbox = createInbox({ store, consumer: "c" });
+  const run = (options: object) => () => inbox.run({} as Source, () => undefined, options);
+  assert.throws(run({ mode: "later" }), {
+    code: "invalid-option",
+    message: /mode must be inline or store-first/,
+  });
+  assert.throws(run({ workerLeaseMs: 5 }), {
+    code: "invalid-option",
+    message: /workerLeaseMs must be a whole/,
+  });
+  const work = () => inbox.work(() => undefined, { stopTimeoutMs: -1 });
+  assert.throws(work, { code: "invalid-option", message: /stopTimeoutMs must be a whole/ });
 });
 
 test("takes the defaults with a pool of any size", () => {
