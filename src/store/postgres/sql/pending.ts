@@ -15,9 +15,9 @@ select ${schema}.accept($1::text, $2::text, $3::int, $4::text::uuid[], $5::text:
 
 /**
  * Lanes by their primary key, what is in them by `pending_ready`, `pending_scheduled` and `parked_key_due`: three probes
- * a lane where there is nothing to do. Each begins at the lane's mark, not at the index's first entry: with a snapshot
- * open for long, 60 takes of 2,000 messages each took from 1.2 s to 2.2 s more the further they came, and now 0.8 s from
- * the first to the last.
+ * a lane where there is nothing to do. Each begins at the lane's mark, not at the index's first entry. With a
+ * snapshot open that keeps what was handled in the indexes, takes for 20,000 messages cost 0.6, 1.1 and 1.8 s of the
+ * server's time for the first, second and third 20,000 without the marks, and 0.4 to 0.5 s with them.
  */
 export const takeSql = (schema: string): string => `
 select * from ${schema}.take($1::text, $2::text::uuid, $3::int, $4::int, $5::int, $6::text::bigint,
