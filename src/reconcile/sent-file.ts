@@ -40,23 +40,20 @@ export function sentFile(path: string, options: SentFileOptions = {}): SentSourc
         ? 'It looks like JSON. Give format "ndjson", or "ids" if it is an id as it stands.'
         : sentMessage({ id: text }, options, mode);
 
+  function messageOf(line: Line): SentMessage | string {
+    if (line.tooLong !== undefined) return `It has ${line.length} bytes, which no message's identity has.`;
+    const text = decodeUtf8(line.bytes);
+    return text === undefined ? "It is no UTF-8." : parse(text);
+  }
+
   async function* read(file: FileHandle, state: FileState): AsyncGenerator<SentMessage[]> {
     const lines = createLineSplitter({
       start: 0,
       maxLineBytes: format === "ndjson" ? maxNdjsonLineBytes : maxIdsLineBytes,
       keptBytes: 64,
     });
-    const message = async (line: Line): Promise<SentMessage> => {
-      const text = line.tooLong === undefined ? decodeUtf8(line.bytes) : undefined;
-      const found =
-        line.tooLong !== undefined
-          ? `It has ${line.length} bytes, which no message's identity has.`
-          : text === undefined
-            ? "It is no UTF-8."
-            : parse(text);
-      if (typeof found !== "string") return found;
-      throw refused(path, `line ${await lineNumber(file, line.start)}`, found);
-    };
+    const refusal = async (line: Line, why: string): Promise<Error> =>
+      refused(path, `line ${await lineNumber(file, line.start)}`, why);
     const chunk = Buffer.alloc(256 * 1024);
     let position = 0;
     for (;;) {
@@ -65,12 +62,19 @@ export function sentFile(path: string, options: SentFileOptions = {}): SentSourc
       position += bytesRead;
       const batch: SentMessage[] = [];
       // A copy: the splitter keeps the piece of a line that is not complete.
-      for (const line of lines.push(Buffer.from(chunk.subarray(0, bytesRead))))
-        batch.push(await message(line));
+      for (const line of lines.push(Buffer.from(chunk.subarray(0, bytesRead)))) {
+        const message = messageOf(line);
+        if (typeof message === "string") throw await refusal(line, message);
+        batch.push(message);
+      }
       if (batch.length > 0) yield batch;
     }
     const last = lines.finish();
-    if (last !== undefined) yield [await message(last)];
+    if (last !== undefined) {
+      const message = messageOf(last);
+      if (typeof message === "string") throw await refusal(last, message);
+      yield [message];
+    }
     const now = await file.stat();
     if (now.size !== state.size || now.mtimeMs !== state.mtimeMs || position !== state.size) {
       throw refused(path, `at byte ${position}`, "The file changed while it was read.");
