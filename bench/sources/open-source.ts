@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { connect } from "amqplib";
-import { Kafka, logLevel } from "kafkajs";
-import { Connection } from "rabbitmq-client";
 import { formats } from "../../src/index.ts";
 import {
   confluent,
@@ -26,7 +23,7 @@ export interface OpenSource {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** The source of a job, made as a user makes it. */
+/** The source of a job, made as a user makes it. Only its own client is loaded: memory is measured, too. */
 export async function openSource(job: Job): Promise<OpenSource> {
   const { client, address, place: queue } = job;
   switch (client) {
@@ -37,15 +34,18 @@ export async function openSource(job: Job): Promise<OpenSource> {
       return { source: memorySource(next, true), close: nothing };
     }
     case "rabbitmq-client": {
+      const { Connection } = await import("rabbitmq-client");
       const connection = new Connection(address);
       const source = rabbitmq({ client: connection, queue, key: { header: "key" } });
       return { source, close: () => connection.close() };
     }
-    case "amqplib":
+    case "amqplib": {
+      const { connect } = await import("amqplib");
       return {
         source: rabbitmq({ client: () => connect(address), queue, key: { header: "key" } }),
         close: nothing,
       };
+    }
     case "confluent": {
       const module = (await loadExtraClient("confluent")) as ConfluentModule;
       return {
@@ -54,6 +54,7 @@ export async function openSource(job: Job): Promise<OpenSource> {
       };
     }
     case "kafkajs": {
+      const { Kafka, logLevel } = (await import("kafkajs")).default;
       const own = kafkajs(Kafka, { brokers: address.split(","), logLevel: logLevel.NOTHING });
       return { source: kafkaSource(job, own), close: nothing };
     }

@@ -25,6 +25,13 @@ test("Kafka answers at the address that tests get", async (t) => {
   if (facts !== undefined) await speaksKafka(facts.brokers);
 });
 
+test("three Kafka nodes answer as one cluster", async (t) => {
+  const facts = await service(t, "kafka-cluster");
+  if (facts === undefined) return;
+  assert.equal(facts.brokers.length, 3);
+  await speaksKafka(facts.brokers);
+});
+
 for (const name of ["kafka", "rabbitmq", "nats", "sqs"] as const) {
   test(`${name} of a test's own comes back at its address after it was killed, and after it was stopped`, async (t) => {
     const own = await ownService(t, name);
