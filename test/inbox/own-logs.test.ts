@@ -56,7 +56,10 @@ async function open(t: test.TestContext) {
   await pool.query("create table applied (id text, by text)");
   const member = (name: string, before: (id: string) => Promise<void> | void = () => undefined) => {
     const hand = handSource();
-    const inbox = createInbox({ store: postgres(pool, { schema }), consumer: "accounting", lanes: 2 });
+    const inbox = createInbox({
+      store: postgres(pool, { schema }),
+      ...{ consumer: "accounting", lanes: 2, maxBatch: 1 },
+    });
     const run = inbox.run(hand.source, async ({ id }, { tx }) => {
       await tx.query("insert into applied values ($1, $2)", [id, name]);
       await before(id);
@@ -127,4 +130,29 @@ test("a lost log takes nothing with it that comes from another one, and burns no
   settlements.forEach(({ kind }, i) => assert.equal(kind, i % 2 === 0 ? "ack" : "retry"));
   assert.equal((await applied()).length, 20);
   assert.equal(outcomes(old.run).failed, 20);
+});
+
+test("an old owner that is never idle does not hold the new one up: what it has not begun is refused", async (t) => {
+  const { member, applied } = await open(t);
+  const busy = gate();
+  let begun = 0;
+  const old = member("old", async () => {
+    if (++begun === 4) busy.enter().catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+  const first = await (await old.intake).takeLog!("log");
+  const settled = Array.from({ length: 400 }, (_, i) => old.deliver(`m${i}`, first));
+  await busy.entered;
+  const fresh = member("fresh");
+  await (
+    await fresh.intake
+  ).takeLog!("log");
+  const then = (await applied()).length;
+  await Promise.all(settled);
+  assert.equal(
+    (await applied()).length,
+    then,
+    "nothing of the old one is applied after the new one has begun",
+  );
+  assert.ok(then < 400);
 });

@@ -139,9 +139,10 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     logs: {
       take: (consumer, log) =>
         withConnection(async (connection) => {
-          const { rows } = await connection.query<TakenLog>(sql.takeLog, [consumer, log]);
+          const { rows } = await connection.query<TakenLog>(sql.raiseLog, [consumer, log]);
           if (rows[0] === undefined)
             throw new InboxError("store-unavailable", `The log ${log} was not taken.`);
+          await connection.query(sql.ownLog, [consumer, log, rows[0].epoch]);
           return rows[0];
         }),
     },

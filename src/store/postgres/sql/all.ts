@@ -1,7 +1,7 @@
 import { findAnswerSql, holdRequestSql, keepAnswerSql, otherRequestSql } from "./answers.ts";
 import { claimSql } from "./claim.ts";
 import { loadCursorSql, saveCursorSql } from "./cursors.ts";
-import { ownedLogsSql, takeLogSql } from "./logs.ts";
+import { ownedLogsSql, ownLogSql, raiseLogSql } from "./logs.ts";
 import { insertQuarantineSql, reserveIdentitySql } from "./quarantine.ts";
 import { quarantineDecideSql } from "./quarantine-decide.ts";
 import { quarantineReadSql } from "./quarantine-read.ts";
@@ -64,7 +64,8 @@ export const postgresSql = (schema: string) => ({
   clearStarted: clearStartedSql(schema),
   loadCursor: loadCursorSql(schema),
   saveCursor: saveCursorSql(schema),
-  takeLog: takeLogSql(schema),
+  raiseLog: raiseLogSql(schema),
+  ownLog: ownLogSql(schema),
   ownedLogs: ownedLogsSql(schema),
   keepAnswer: keepAnswerSql(schema),
   findAnswer: findAnswerSql(schema),
