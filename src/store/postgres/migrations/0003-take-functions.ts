@@ -41,27 +41,27 @@ begin
   end if;
   -- Read before any lane is looked at: what has a place up to here by then is either seen or not committed yet.
   select s.last_value into arrived from ${schema}.arrival s;
+  -- The lanes in their order first, then their probes one after another: only as many as it takes to fill the hand.
   for free in
-    select l.lane, l.ready_from, l.due_from, l.next_at, l.whole_at, l.taken_at
-      from ${schema}.pending_lane l
-     where l.consumer = consumer_name and (l.leased_until is null or l.leased_until < clock_timestamp())
-     order by l.taken_at nulls first
+    select l.lane, l.whole
+      from (select w.*, w.whole_at < clock_timestamp() - interval '1 minute' as whole
+              from ${schema}.pending_lane w
+             where w.consumer = consumer_name and (w.leased_until is null or w.leased_until < clock_timestamp())
+             order by w.taken_at nulls first
+            offset 0) l
+     where l.whole
+        -- In a lane that has become empty the marks are moved twice more, to behind what was handled last.
+        or (l.next_at < clock_timestamp() - interval '2 seconds' and l.next_at < l.taken_at + interval '4 seconds')
+        or exists (select from ${schema}.pending p
+                    where p.consumer = consumer_name and p.lane = l.lane and p.state = 'ready' and p.position >= l.ready_from)
+        or exists (select from ${schema}.pending p
+                    where p.consumer = consumer_name and p.lane = l.lane and p.state = 'scheduled'
+                      and p.due_at between l.due_from and clock_timestamp())
+        or exists (select from ${schema}.parked_key k
+                    where k.consumer = consumer_name and k.lane = l.lane and k.due_at between l.due_from and clock_timestamp())
   loop
     exit when lanes_taken >= most_lanes or rows_left < 1;
-    whole := free.whole_at < clock_timestamp() - interval '1 minute';
-    -- In a lane that has become empty the marks are moved twice more, to behind what was handled last.
-    continue when whole is not true
-      and (free.next_at > clock_timestamp() - interval '2 seconds' or free.next_at > free.taken_at + interval '4 seconds')
-             is not false
-      and not exists (select from ${schema}.pending p
-                       where p.consumer = consumer_name and p.lane = free.lane and p.state = 'ready'
-                         and p.position >= free.ready_from)
-      and not exists (select from ${schema}.pending p
-                       where p.consumer = consumer_name and p.lane = free.lane and p.state = 'scheduled'
-                         and p.due_at between free.due_from and clock_timestamp())
-      and not exists (select from ${schema}.parked_key k
-                       where k.consumer = consumer_name and k.lane = free.lane
-                         and k.due_at between free.due_from and clock_timestamp());
+    whole := coalesce(free.whole, false);
     select l.* into held
       from ${schema}.pending_lane l
      where l.consumer = consumer_name and l.lane = free.lane
