@@ -33,9 +33,9 @@ export function createAcceptor(
   return {
     submit: (item) => lanes.submit(item),
     async finish(giveBack) {
-      giveBack([...(stash?.takeAll() ?? []), ...lanes.takeUnstarted()]);
+      const unstarted = lanes.takeUnstarted();
       await lanes.idle();
-      giveBack(stash?.takeAll() ?? []);
+      giveBack([...(stash?.takeAll() ?? []), ...unstarted]);
     },
   };
 }

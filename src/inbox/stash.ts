@@ -35,7 +35,9 @@ export function createStash(
         return;
       }
       // Until its lane asks for them the key counts as waiting: what the lane has in hand must not overtake them.
-      const goOn = (): void => again(key, () => takeKey(key));
+      const goOn = (): void => {
+        if (!stopping.aborted) again(key, () => takeKey(key));
+      };
       waiting.set(key, { items: [item], timer: stopping.aborted ? undefined : setTimeout(goOn, delayMs) });
     },
     takeAll() {

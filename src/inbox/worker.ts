@@ -97,17 +97,14 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
       feed.stop();
     },
     async finish(giveBack) {
-      const release = (items: readonly Item[]): void => {
-        giveBack(items.filter(({ pending }) => pending === undefined));
-        for (const item of items) feed.done(item);
-      };
       const done = lanes.idle();
-      release([...stash.takeAll(), ...lanes.takeUnstarted()]);
+      const unstarted = lanes.takeUnstarted();
+      for (const item of unstarted) feed.done(item);
       const deadline = sleep(stopTimeoutMs, "late", { ref: false });
       if ((await Promise.race([done, deadline])) === "late") interrupting.abort();
       await done;
-      // What was in hand may have met another process's claims meanwhile.
-      release(stash.takeAll());
+      // Not before: what is in hand may yet fail, and nobody else shall have a later message of its key meanwhile.
+      giveBack([...stash.takeAll(), ...unstarted.filter(({ pending }) => pending === undefined)]);
     },
     async close() {
       stopping.abort();
