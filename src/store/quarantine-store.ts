@@ -58,6 +58,8 @@ export interface StoredEntry extends Omit<QuarantineEntry, "headers" | "payload"
   readonly stored: StoredBody;
 }
 
+export type EntryMark = Pick<StoredEntry, "id" | "consumer" | "digest" | "fingerprint" | "firstFailedAt">;
+
 /** An entry of an export, ready to be kept. */
 export interface ImportedEntry extends Omit<QuarantineInsert, "rawIdentity"> {
   readonly consumer: string;
@@ -84,6 +86,8 @@ export interface QuarantineStore {
   stored(id: string): Promise<StoredEntry | undefined>;
   /** The same for many, in the order of their ids; what is not there is left out. */
   storedAll(ids: readonly string[]): Promise<readonly StoredEntry[]>;
+  /** What tells entries from others of the same number in another table. */
+  marks(ids: readonly string[]): Promise<readonly EntryMark[]>;
   groups(filter: QuarantineFilter, limit: number): Promise<readonly QuarantineGroup[]>;
   count(filter: QuarantineFilter): Promise<number>;
   /** All entries of an identity, oldest first. */
@@ -122,4 +126,6 @@ export interface QuarantineStore {
   /** The audit row of a purge, written before it: a purge that dies on the way has left how far it came. */
   recordPurge(decider: Decider, filter: string, matched: number): Promise<string>;
   import(entry: ImportedEntry): Promise<ImportOutcome>;
+  /** The same for many, in their order: all or none. */
+  importAll(entries: readonly ImportedEntry[]): Promise<readonly ImportOutcome[]>;
 }

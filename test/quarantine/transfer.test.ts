@@ -68,6 +68,40 @@ test(
   },
 );
 
+test("two imports of the same entries in another order, and in the same file twice, import each once", async (t) => {
+  const from = await testStore(t);
+  const to = await testStore(t);
+  for (let i = 0; i < 150; i++) await put(from.store, `m${i}`, { error: "\u4e2d".repeat(i * 200) });
+  const lines: string[] = [];
+  for await (const line of createQuarantine({ store: from.store }).export()) lines.push(line);
+  const target = createQuarantine({ store: to.store });
+  const sums = await Promise.all([
+    target.import([...lines, ...lines]),
+    target.import(lines.toReversed()),
+    target.import(lines),
+  ]);
+  assert.equal(
+    sums.reduce((sum, { imported }) => sum + imported, 0),
+    150,
+  );
+  assert.equal(await target.count(), 150);
+  const errors = async (store: Store): Promise<string[]> =>
+    (await store.quarantined.list({ limit: 1_000 })).map(({ error }) => error).sort();
+  assert.deepEqual(await errors(to.store), await errors(from.store));
+});
+
+test("lines before a refused one are imported, and the rest when the file is in order", async (t) => {
+  const from = await testStore(t);
+  const to = await testStore(t);
+  for (const id of ["m1", "m2"]) await put(from.store, id);
+  const lines: string[] = [];
+  for await (const line of createQuarantine({ store: from.store }).export()) lines.push(line);
+  const target = createQuarantine({ store: to.store });
+  await assert.rejects(target.import([lines[0]!, "{}\n", lines[1]!]), { message: /^Line 2: / });
+  assert.equal(await target.count(), 1);
+  assert.equal((await target.import(lines)).imported, 1);
+});
+
 test("entries that were decided on are not imported, nor what is applied", async (t) => {
   const from = await testStore(t);
   const to = await testStore(t);

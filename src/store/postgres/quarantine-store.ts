@@ -1,7 +1,8 @@
 import { InboxError } from "../../errors.ts";
 import { errorShape } from "../error-shape.ts";
-import { openLength, type Protection } from "../protection.ts";
+import { openLength, type Protection, type StoredBody } from "../protection.ts";
 import type { ImportedEntry, ImportOutcome, QuarantineStore } from "../quarantine-store.ts";
+import { numberArray } from "./array.ts";
 import type { DriverConnection } from "./driver.ts";
 import {
   carryOn,
@@ -46,6 +47,14 @@ export function quarantineStore(
       const { repairDigest: _, ...rest } = entry;
       return rest;
     },
+    marks: (ids) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<MarkRow>(sql.entryMarks, [numberArray(ids.filter(isRowId))]);
+        return rows.map((row) => ({
+          ...{ id: row.id, consumer: row.consumer, digest: row.digest ?? undefined },
+          ...{ fingerprint: row.fingerprint, firstFailedAt: row.first_failed_at },
+        }));
+      }),
     storedAll: async (ids) => (await storedAll(ids)).map(({ repairDigest: _, ...rest }) => rest),
     groups: (filter, limit) =>
       withConnection((connection) => groupQuarantine(connection, sql, filter, limit)),
@@ -92,15 +101,31 @@ export function quarantineStore(
         const { rows } = await connection.query<{ id: string }>(sql.recordPurge, values);
         return rows[0]?.id ?? "";
       }),
-    async import(entry) {
-      if (!isRowId(String(entry.attempts)) || !isRowId(String(entry.deliveries))) return "known";
-      // Sealed before the transaction is open: a key service may take its time.
-      const owner = { consumer: entry.consumer, digest: entry.identity?.digest };
-      const headersText = safeJson(entry.headers, Number.POSITIVE_INFINITY);
-      const body = entry.sealed ?? (await protection.seal(owner, entry, headersText));
-      return withConnection((connection) => importEntry(connection, sql, entry, body));
-    },
+    import: async (entry) => (await importAll([entry]))[0] ?? "known",
+    importAll,
   };
+
+  async function importAll(entries: readonly ImportedEntry[]): Promise<readonly ImportOutcome[]> {
+    // Sealed before the transaction is open: a key service may take its time.
+    const bodies = await Promise.all(
+      entries.map(async (entry) => {
+        const owner = { consumer: entry.consumer, digest: entry.identity?.digest };
+        return (
+          entry.sealed ?? protection.seal(owner, entry, safeJson(entry.headers, Number.POSITIVE_INFINITY))
+        );
+      }),
+    );
+    return withConnection(async (connection) => {
+      const outcomes: ImportOutcome[] = [];
+      void connection.query("begin isolation level read committed");
+      for (const [index, entry] of entries.entries()) {
+        outcomes.push(await importEntry(connection, sql, entry, bodies[index]!));
+      }
+      const { command } = await connection.query("commit");
+      if (command !== "COMMIT") throw new InboxError("commit-refused", "The import was rolled back.");
+      return outcomes;
+    });
+  }
 }
 
 /** Dying before the commit imports nothing; the same entry may be imported again and again. */
@@ -108,13 +133,14 @@ async function importEntry(
   connection: DriverConnection,
   sql: PostgresSql,
   entry: ImportedEntry,
-  body: { readonly headers: string; readonly payload: Uint8Array | null; readonly keyId: string | null },
+  body: StoredBody,
 ): Promise<ImportOutcome> {
+  if (!isRowId(String(entry.attempts)) || !isRowId(String(entry.deliveries))) return "known";
   const { identity, fingerprint } = entry;
   const digest = identity?.digest ?? null;
-  const error = safeText(entry.error, 16_384);
+  // What was cut when it came to quarantine is not cut again.
+  const error = safeText(entry.error, 65_536);
   const { shape, group } = errorShape(entry.code, error);
-  void connection.query("begin isolation level read committed");
   if (identity !== undefined) {
     void connection.query(sql.reserveIdentity, [
       ...[digest, entry.consumer, identity.tenant, identity.producer, identity.id],
@@ -122,12 +148,12 @@ async function importEntry(
     ]);
     const { rows } = await connection.query<IdentityRow>(sql.findIdentity, [digest]);
     const met = rows[0];
+    // Then the row was there, and nothing was reserved.
     if (
       met?.processed === true &&
       met.fingerprint === fingerprint.digest &&
       met.fingerprint_mode === fingerprint.mode
     ) {
-      await connection.query("rollback");
       return "applied";
     }
   }
@@ -137,17 +163,19 @@ async function importEntry(
     ...[entry.time?.toISOString() ?? null, body.headers, body.payload, body.keyId],
     ...[fingerprint.digest, fingerprint.mode, entry.code, error, group, shape],
     openLength(body.payload, body.keyId),
-    ...[
-      entry.attempts,
-      entry.deliveries,
-      entry.firstFailedAt.toISOString(),
-      entry.lastFailedAt.toISOString(),
-    ],
+    ...[entry.attempts, entry.deliveries],
+    ...[entry.firstFailedAt.toISOString(), entry.lastFailedAt.toISOString()],
     ...[entry.handlerVersion, entry.importKey],
   ]);
-  const { command } = await connection.query("commit");
-  if (command !== "COMMIT") throw new InboxError("commit-refused", "The import was rolled back.");
   return inserted.rows.length === 0 ? "known" : "imported";
+}
+
+interface MarkRow {
+  readonly id: string;
+  readonly consumer: string;
+  readonly digest: string | null;
+  readonly fingerprint: string;
+  readonly first_failed_at: Date;
 }
 
 interface IdentityRow {

@@ -49,6 +49,13 @@ select ${rowColumns}, replace(q.digest::text, '-', '') as digest, q.raw_identity
  where q.id = any ($1::text::bigint[])
  order by q.id`;
 
+/** By primary key, without the bodies. */
+const entryMarksSql = (schema: string): string => `
+select q.id::text as id, q.consumer, replace(q.digest::text, '-', '') as digest,
+       encode(q.fingerprint, 'hex') as fingerprint, q.first_failed_at
+  from ${schema}.quarantine q
+ where q.id = any ($1::text::bigint[])`;
+
 /** By quarantine_digest and repair_digest: an entry without identity that was repaired belongs to the one it was given. */
 const quarantineHistorySql = (schema: string): string => `
 select ${rowColumns}
@@ -82,6 +89,7 @@ export const quarantineReadSql = (schema: string) => ({
   listQuarantine: listQuarantineSql(schema, "newest"),
   listQuarantineOldest: listQuarantineSql(schema, "oldest"),
   showQuarantine: showQuarantineSql(schema),
+  entryMarks: entryMarksSql(schema),
   quarantineHistory: quarantineHistorySql(schema),
   groupQuarantine: groupQuarantineSql(schema),
   countQuarantine: countQuarantineSql(schema),
