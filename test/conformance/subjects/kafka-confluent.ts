@@ -18,6 +18,8 @@ export const subject: Subject = {
   order: "always",
   cumulative: true,
   variants: ["cooperative", "eager"],
+  // Rebalances wait for members that were killed.
+  patienceMs: 60_000,
   // Consumer processes have no use for what starts brokers.
   async open(t, needs) {
     const { extraClient, extraClientDirectory } = await import("../../services/kafka-clients.ts");
