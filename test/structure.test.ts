@@ -33,7 +33,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     "telemetry",
     ...["inbox/create-inbox", "inbox/handler", "inbox/outcome", "inbox/answers"],
   ],
-  inbox: ["store", "message", "telemetry", "sources/source"],
+  inbox: ["outbox", "store", "message", "telemetry", "sources/source"],
   quarantine: ["store", "message", "telemetry"],
   // Both hide the same parts of payloads.
   pending: ["store", "message", "telemetry", "quarantine"],

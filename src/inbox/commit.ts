@@ -43,14 +43,14 @@ const reasonOf = (finished: Promise<void> | undefined, error: unknown): Promise<
 
 /** The first returned statement that failed, or that changed another number of rows than it said. */
 export async function firstFailed(statements: readonly SentStatement[]): Promise<Blame | undefined> {
-  for (const { index, statement, answer } of statements) {
+  for (const { index, statement, answer, blamed } of statements) {
     try {
       const { rowCount } = await answer;
       if (statement.expectRows === undefined || rowCount === statement.expectRows) continue;
       const text = `A statement changed ${rowCount} rows where it must change ${statement.expectRows}.`;
       return { index, failure: new InboxError("unexpected-row-count", text) };
     } catch (error) {
-      return { index, failure: error };
+      return { index: blamed === undefined ? index : blamed(error), failure: error };
     }
   }
   return undefined;

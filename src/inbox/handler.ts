@@ -1,3 +1,4 @@
+import type { HandlerOutbox } from "./handler-outbox.ts";
 import type { Message } from "../message/message.ts";
 import { InboxError } from "../errors.ts";
 import {
@@ -17,6 +18,8 @@ export interface HandlerTx {
 
 export interface HandlerContext {
   readonly tx: HandlerTx;
+  /** Effects outside the database, asked for in this very transaction and sent by a relay once it is committed. */
+  readonly outbox: HandlerOutbox;
   /** Aborted when the work cannot be committed any more: connection lost, time over, process stopping. */
   readonly signal: AbortSignal;
 }

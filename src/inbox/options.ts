@@ -1,10 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { InboxError } from "../errors.ts";
 import type { FingerprintOptions } from "../message/fingerprint-mode.ts";
-import { maxConsumerBytes } from "../message/limits.ts";
+import { maxConsumerBytes, maxProducerBytes } from "../message/limits.ts";
 import type { IsolationLevel, Store } from "../store/store.ts";
 import type { ErrorClassifier } from "./classify-error.ts";
 import { retryPolicy, type RetryOptions, type RetryPolicy } from "./retry.ts";
+import type { OutboxSettings } from "./handler-outbox.ts";
 import { wholeNumber } from "../whole-number.ts";
 
 export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = undefined> {
@@ -48,6 +49,8 @@ export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = unde
   readonly isolation?: IsolationLevel | undefined;
   /** Your own reading of an error, before the built-in one. */
   readonly classifyError?: ErrorClassifier | undefined;
+  /** Who asks for the effects of handlers, and headers that each gets. Default: the consumer's name, and none. */
+  readonly outbox?: Partial<OutboxSettings> | undefined;
   /** A number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
@@ -66,6 +69,7 @@ export interface InboxSettings {
   readonly maxConflicts: number;
   readonly isolation: IsolationLevel;
   readonly classifyError: ErrorClassifier | undefined;
+  readonly outbox: OutboxSettings;
   readonly random: () => number;
 }
 
@@ -82,6 +86,7 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
   }
   checkText("consumer", options.consumer, maxConsumerBytes);
   checkText("handlerVersion", options.handlerVersion ?? "1", 128);
+  checkText("outbox.producer", options.outbox?.producer ?? options.consumer, maxProducerBytes);
   const isolation = options.isolation ?? "read committed";
   if (!isolationLevels.includes(isolation)) {
     throw new InboxError(
@@ -116,6 +121,7 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
     maxConflicts: wholeNumber("maxConflicts", options.maxConflicts, 10, 0, 1_000),
     isolation,
     classifyError: options.classifyError,
+    outbox: { producer: options.outbox?.producer ?? options.consumer, headers: options.outbox?.headers },
     random: options.random ?? Math.random,
   };
 }

@@ -1,10 +1,19 @@
 import { InboxError } from "../errors.ts";
+import { showValue } from "../message/show-value.ts";
 import { validateData } from "../message/schema.ts";
 import { withData } from "../message/create-message.ts";
 import type { Message } from "../message/message.ts";
 import type { LaneTransaction } from "../store/store.ts";
-import type { BuiltStatement, QueryResult } from "../store/statement.ts";
-import { isQuarantine, isRetryIn, statementsOf, type BatchHandler, type MessageHandler } from "./handler.ts";
+import { statement, type BuiltStatement, type QueryResult } from "../store/statement.ts";
+import { collectEffects, type CollectedEffects, type SealedOutbox } from "./handler-outbox.ts";
+import {
+  isQuarantine,
+  isRetryIn,
+  statementsOf,
+  type BatchHandler,
+  type HandlerContext,
+  type MessageHandler,
+} from "./handler.ts";
 import type { Interrupt } from "./interrupt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -35,6 +44,8 @@ export interface SentStatement {
   readonly index: number;
   readonly statement: BuiltStatement;
   readonly answer: Promise<QueryResult>;
+  /** Whose error it is, where one statement is several messages'. */
+  readonly blamed?: ((error: unknown) => number | undefined) | undefined;
 }
 
 /** What the payloads of these messages are to their consumer's schema. */
@@ -84,7 +95,8 @@ export async function runHandlers(
   interrupt: Interrupt,
 ): Promise<Work> {
   const { handler } = items[0] as Item;
-  if (typeof handler !== "function") return runBatch(handler, tx, messages, interrupt);
+  const effects = collectEffects(context.settings.outbox);
+  if (typeof handler !== "function") return runBatch(handler, tx, messages, interrupt, effects);
   const started = performance.now();
   const results: unknown[] = [];
   const statements: SentStatement[] = [];
@@ -93,16 +105,17 @@ export async function runHandlers(
     if (index > 0 && index % 8 === 0 && performance.now() - started > context.settings.maxTransactionMs)
       break;
     const sealed = new SealedTx(tx);
+    const outbox = effects.open(index, (items[index] as Item).digest);
     const answer = await runOne(
       (items[index] as Item).handler as MessageHandler,
       messages[index] as Message,
-      sealed,
+      { sealed, outbox },
       interrupt,
     );
     if (answer.failure !== undefined)
       return { kind: "blamed", index, failure: answer.failure, earlier: statements };
     const returned = answer.statements;
-    context.usage.settled(sealed.used || returned !== undefined);
+    context.usage.settled(sealed.used || outbox.used || returned !== undefined);
     if (returned === undefined) {
       if (sealed.used && !(await tx.healthy(sealed.failed !== undefined))) {
         return { kind: "blamed", index, failure: swallowed(sealed), earlier: statements };
@@ -113,6 +126,8 @@ export async function runHandlers(
     for (const statement of returned) statements.push(send(tx, index, statement));
     results.push(undefined);
   }
+  // Without effects nothing is waited for, not even a turn: COMMIT leaves in one write with the statements.
+  if (effects.any()) statements.push(await sendEffects(tx, effects));
   return { kind: "done", results, statements };
 }
 
@@ -121,12 +136,14 @@ async function runBatch(
   tx: LaneTransaction,
   messages: readonly Message[],
   interrupt: Interrupt,
+  effects: CollectedEffects,
 ): Promise<Work> {
   const sealed = new SealedTx(tx);
+  const outbox = effects.open(0, undefined);
   const answer = await runOne(
     (list: unknown, context) => handler.handleBatch(list as Message[], context),
     messages,
-    sealed,
+    { sealed, outbox },
     interrupt,
   );
   const index = messages.length === 1 ? 0 : undefined;
@@ -135,6 +152,7 @@ async function runBatch(
     return { kind: "blamed", index, failure: swallowed(sealed), earlier: [] };
   }
   const statements = (answer.statements ?? []).map((statement) => send(tx, 0, statement));
+  if (effects.any()) statements.push({ ...(await sendEffects(tx, effects)), blamed: () => index });
   return { kind: "done", results: messages.map(() => undefined), statements };
 }
 
@@ -143,6 +161,21 @@ function send(tx: LaneTransaction, index: number, statement: BuiltStatement): Se
   const answer = tx.query(statement);
   answer.catch(ignore);
   return { index, statement, answer };
+}
+
+/** All effects of the transaction in one statement, not waited for: another payload under a known id fails the commit. */
+async function sendEffects(tx: LaneTransaction, effects: CollectedEffects): Promise<SentStatement> {
+  const all = effects.all();
+  const { conflict } = await tx.sendEffects(all);
+  let blamed: number | undefined;
+  const answer = conflict.then((digest): QueryResult => {
+    if (digest === undefined) return { rows: [], rowCount: null, command: "SELECT" };
+    blamed = effects.indexOf(digest);
+    const id = showValue(all.find((effect) => effect.digest === digest)?.id);
+    throw new InboxError("effect-conflict", `The effect ${id} was asked for before with another payload.`);
+  });
+  answer.catch(ignore);
+  return { index: 0, statement: statement("outbox"), answer, blamed: () => blamed };
 }
 
 interface Answer {
@@ -155,20 +188,22 @@ interface Answer {
 
 /** Runs one handler to its end and seals its tx. */
 async function runOne<Subject>(
-  handler: (subject: Subject, context: { tx: SealedTx; signal: AbortSignal }) => unknown,
+  handler: (subject: Subject, context: HandlerContext) => unknown,
   subject: Subject,
-  sealed: SealedTx,
+  { sealed, outbox }: { readonly sealed: SealedTx; readonly outbox: SealedOutbox },
   interrupt: Interrupt,
 ): Promise<Answer> {
   let value: unknown;
   try {
-    value = handler(subject, { tx: sealed, signal: interrupt.signal });
+    value = handler(subject, { tx: sealed, outbox, signal: interrupt.signal });
     if (isThenable(value)) value = await interrupt.race(value);
   } catch (thrown) {
     sealed.seal();
+    outbox.seal();
     return { failure: thrown ?? new Error("The handler threw nothing at all.") };
   }
   const running = sealed.seal();
+  outbox.seal();
   if (isRetryIn(value) || isQuarantine(value)) return { failure: value };
   if (running > 0) {
     const text = `The handler settled while ${running} of its statements were still running. Await every query.`;

@@ -2,7 +2,7 @@ import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
-import type { OutboxStore } from "./outbox.ts";
+import type { NewEffect, OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
@@ -75,6 +75,11 @@ export interface LaneTransaction {
   storeBehind(messages: readonly StoredMessage[]): Promise<void>;
   /** Those of these that are still their owner's; they stay so until the transaction ends. */
   ownedLogs(positions: readonly LogPosition[]): Promise<readonly LogPosition[]>;
+  /**
+   * Stores effects, no two with the same digest. Resolves when the statement is on its way, with its answer: the digest
+   * of an effect that was asked for before with another payload, after which nothing can be committed any more.
+   */
+  sendEffects(effects: readonly NewEffect[]): Promise<{ readonly conflict: Promise<string | undefined> }>;
   query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
   /** Whether the transaction can still commit; asks the server only where the driver does not know. */
   healthy(suspect: boolean): Promise<boolean> | boolean;

@@ -34,9 +34,10 @@ export async function processKeeping<Data>(
   { requestLine, maxAnswerBytes, mark, fallback }: Keeping,
 ): Promise<Answered> {
   let answer: Answer | undefined;
-  const keeping: MessageHandler<Data> = async (given, { tx, signal }) => {
+  const keeping: MessageHandler<Data> = async (given, context) => {
+    const { tx } = context;
     const held = mark === undefined ? undefined : tx.query(inbox.answers.hold(mark));
-    const value = await handler(given, { tx, signal, request });
+    const value = await handler(given, { ...context, request });
     await held;
     const statements = statementsOf(value);
     const returned = isResponse(value) ? await answerOf(value, requestLine, maxAnswerBytes) : undefined;

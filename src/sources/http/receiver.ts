@@ -109,8 +109,8 @@ export function httpReceiver<Data>(options: HttpReceiverOptions<Data>): HttpRece
       throw new Refusal({ status: 400, code, title: "The request holds no message that can be taken." });
     }
     if (second !== undefined) {
-      const all = await inbox.processBatch(messages, (message, { tx, signal }) =>
-        withoutAnswer(handler(message, { tx, signal, request })),
+      const all = await inbox.processBatch(messages, (message, context) =>
+        withoutAnswer(handler(message, { ...context, request })),
       );
       return combinedResponse(all);
     }

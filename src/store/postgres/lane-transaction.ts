@@ -9,6 +9,8 @@ import { behindParked } from "./behind.ts";
 import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
 import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
+import type { OutboxSql } from "./sql/outbox.ts";
+import { conflictIn, sendStatement } from "./outbox-send.ts";
 
 /**
  * Claim, work and commit on one connection. Everything is sent without waiting where the driver pipelines: `begin`
@@ -20,6 +22,7 @@ export function laneTransaction(
   protection: Protection,
   name: ConsumerName,
   options: BeginOptions,
+  outbox: OutboxSql,
 ): LaneTransaction {
   let over = false;
   const send = <Row>(statement: Statement): Promise<QueryResult<Row>> =>
@@ -104,6 +107,19 @@ export function laneTransaction(
       const epochs = numberArray(positions.map(({ epoch }) => epoch));
       const { rows } = await connection.query<LogPosition>(sql.ownedLogs, [name.consumer, logs, epochs]);
       return rows.map(({ log, epoch }) => ({ log, epoch }));
+    },
+    async sendEffects(effects) {
+      const statement = await sendStatement(outbox, protection, undefined, effects, true);
+      const conflict = send(statement).then(
+        () => undefined,
+        (error: unknown) => {
+          const digest = conflictIn(error);
+          if (digest === undefined) throw error;
+          return digest;
+        },
+      );
+      conflict.catch(() => undefined);
+      return { conflict };
     },
     query: send,
     healthy(suspect) {

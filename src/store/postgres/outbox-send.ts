@@ -1,4 +1,4 @@
-import { hasCode } from "../../errors.ts";
+import { causes, hasCode } from "../../errors.ts";
 import type { KnownEffect, NewEffect } from "../outbox.ts";
 import type { BodyOwner, Protection } from "../protection.ts";
 import type { Statement } from "../statement.ts";
@@ -20,7 +20,7 @@ export async function sendEffects(
   const transaction = userTransaction(tx, caller);
   if (effects.length === 0) return [];
   const proof = await openTransaction(transaction, caller);
-  const statement = await sendStatement(sql, protection, proof, effects);
+  const statement = await sendStatement(sql, protection, proof, effects, false);
   try {
     return knownFrom(await transaction.query<SentRow>(statement.text, statement.values));
   } catch (error) {
@@ -36,12 +36,16 @@ export interface SentRow {
   readonly not_new: string | null;
 }
 
-/** `proof`: what `transaction_timestamp()` was in the transaction; `undefined` where it is known to be open. */
+/**
+ * `proof`: what `transaction_timestamp()` was in the transaction; `undefined` where it is known to be open. `strict`: an
+ * effect with another payload under the same id fails the statement, and with it the transaction.
+ */
 export async function sendStatement(
   sql: OutboxSql,
   protection: Protection,
   proof: string | undefined,
   effects: readonly NewEffect[],
+  strict: boolean,
 ): Promise<Statement & { readonly values: readonly unknown[] }> {
   const bodies = await Promise.all(
     effects.map(({ destination, digest, headers, payload }) =>
@@ -71,8 +75,20 @@ export async function sendStatement(
       byteaArray(effects.map(({ fingerprint }) => fingerprint)),
       nullableNumbers(effects.map(({ delayMs }) => delayMs)),
       nullableNumbers(effects.map(({ lifetimeMs }) => lifetimeMs)),
+      strict,
     ],
   };
+}
+
+/** The digest of the effect for which a strict statement failed; `undefined` for any other error. */
+export function conflictIn(error: unknown): string | undefined {
+  if (!hasCode(error, "23505")) return undefined;
+  for (const link of causes(error)) {
+    const { detail } = link as { detail?: unknown };
+    const [, digest] = /^outbox effect ([0-9a-f-]{36})$/.exec(typeof detail === "string" ? detail : "") ?? [];
+    if (digest !== undefined) return digest.replaceAll("-", "");
+  }
+  return undefined;
 }
 
 /** Effects that were asked for before. */

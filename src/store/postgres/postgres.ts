@@ -42,6 +42,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   const driver = driverFor(pool, { prepare: options.prepare });
   const schemaName = options.schema ?? "inbox";
   const sql = postgresSql(quoteSchema(schemaName));
+  const outbox = outboxSql(quoteSchema(schemaName));
   const protection = createProtection(options.payloadKeys);
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
   let checked = false;
@@ -78,7 +79,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   return {
     maxConnections: driver.maxConnections,
     async begin(name, begin) {
-      return laneTransaction(await connect(begin.connectTimeoutMs), sql, protection, name, begin);
+      return laneTransaction(await connect(begin.connectTimeoutMs), sql, protection, name, begin, outbox);
     },
     join: (name, tx, claimLockTimeoutMs, caller) =>
       joinedTransaction(userTransaction(tx, caller), sql, protection, name, claimLockTimeoutMs, caller),
@@ -149,7 +150,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
 
     answers: answerStore(sql, withConnection),
     pending: pendingStore(sql, protection, withConnection),
-    outbox: outboxStore(outboxSql(quoteSchema(schemaName)), protection, withConnection),
+    outbox: outboxStore(outbox, protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };

@@ -3,7 +3,7 @@ export const outboxFunctions = (schema: string): string => `
 create function ${schema}.outbox_send(
   proof text, destinations text[], digests uuid[], lanes smallint[], tenants text[], producers text[], ids text[],
   keys text[], types text[], times text[], header_texts text[], payloads bytea[], key_ids text[], fingerprints bytea[],
-  delays bigint[], lifetimes bigint[])
+  delays bigint[], lifetimes bigint[], strict boolean)
 returns text
 language plpgsql
 volatile
@@ -11,6 +11,7 @@ as $function$
 declare
   places bigint[];
   added uuid[];
+  conflict uuid;
 begin
   if proof <> transaction_timestamp()::text then
     raise exception 'Two statements ran in two transactions.' using errcode = '25P01';
@@ -43,6 +44,17 @@ begin
       return null;
     end if;
   end if;
+  if strict then
+    select e.digest into conflict
+      from unnest(digests, fingerprints) as e (digest, fingerprint)
+      join ${schema}.outbox_id f on f.digest = e.digest
+     where f.fingerprint <> e.fingerprint
+     limit 1;
+    if conflict is not null then
+      raise exception 'An effect was asked for before with another payload.'
+        using errcode = '23505', detail = 'outbox effect ' || conflict;
+    end if;
+  end if;
   return (
     select json_agg(json_build_array(e.digest, encode(f.fingerprint, 'hex')))
       from unnest(digests) as e (digest)
@@ -51,7 +63,7 @@ begin
 end
 $function$;
 comment on function ${schema}.outbox_send is
-  'Stores effects in the current transaction. Null if all were new; else a JSON array with digest and fingerprint of each that was not. proof: what transaction_timestamp() was in the caller''s transaction; another one is an error.';
+  'Stores effects in the current transaction. Null if all were new; else a JSON array with digest and fingerprint of each that was not. proof: what transaction_timestamp() was in the caller''s transaction; another one is an error. strict: another payload under the same id is an error.';
 
 create function ${schema}.outbox_advance(destination_name text, key_name text) returns void
 language sql

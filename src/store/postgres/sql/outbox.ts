@@ -15,7 +15,7 @@ const sendEffectsSql = (schema: string): string => `
 select ${schema}.outbox_send($1::text, $2::text::text[], $3::text::uuid[], $4::text::smallint[], $5::text::text[],
                              $6::text::text[], $7::text::text[], $8::text::text[], $9::text::text[], $10::text::text[],
                              $11::text::text[], $12::text::bytea[], $13::text::text[], $14::text::bytea[],
-                             $15::text::bigint[], $16::text::bigint[]) as not_new`;
+                             $15::text::bigint[], $16::text::bigint[], $17::boolean) as not_new`;
 
 /** By primary key, 64 rows once a destination. */
 const openEffectLanesSql = (schema: string): string => `
