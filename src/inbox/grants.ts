@@ -7,8 +7,8 @@ import type { LaneContext } from "./lane-context.ts";
 
 /** The lanes of pending messages that this process holds: taken, renewed while anything in them is open, given back. */
 export interface Grants {
-  /** Gives back what is done and takes at most so many messages more. Rejects where the store does. */
-  take(maxMessages: number): Promise<Taken>;
+  /** Gives back what is done and takes at most so many messages and bytes more. Rejects where the store does. */
+  take(maxMessages: number, maxBytes: number): Promise<Taken>;
   /** The grant that a taken message stands on. */
   of(message: PendingMessage): Grant;
   /** One message of a grant is out of hand. A lane of which one was left is given back a little later. */
@@ -24,8 +24,6 @@ interface OpenGrant extends Grant {
   validUntil: number;
   readonly controller: AbortController;
 }
-
-const maxBytes = 32 * 1024 * 1024;
 
 export function createGrants(
   { store, name, settings }: LaneContext,
@@ -68,7 +66,7 @@ export function createGrants(
     onFree();
   }
 
-  async function take(maxMessages: number): Promise<Taken> {
+  async function take(maxMessages: number, maxBytes: number): Promise<Taken> {
     const giving = done;
     done = [];
     const asked = performance.now();
@@ -128,7 +126,7 @@ export function createGrants(
         clearTimeout(timer);
         free(grant);
       }
-      if (done.length > 0) await take(0);
+      if (done.length > 0) await take(0, 0);
     },
     stop() {
       clearInterval(timer);

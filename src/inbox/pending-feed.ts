@@ -41,7 +41,9 @@ export interface PendingFeedParts {
 
 const shortestIdleMs = 50;
 const longestIdleMs = 1_000;
-const lanesInAll = 64;
+/** Lanes a worker takes at once: a quarter of them, so that others find some. */
+const maxLanes = 16;
+const maxBytesInHand = 64 * 1024 * 1024;
 
 /**
  * Takes what is due as long as there is room, then looks again after pauses that grow while nothing is found. Waking is
@@ -50,11 +52,11 @@ const lanesInAll = 64;
 export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
   const { context, handler, lanes, workerId, leaseMs, onSettled } = parts;
   const { settings, name, pace } = context;
-  const maxLanes = Math.max(1, lanesInAll >> 2);
   const grants = createGrants(context, workerId, leaseMs, maxLanes, wake);
   const timers = new Set<NodeJS.Timeout>();
   let stopped = false;
   let inHand = 0;
+  let bytesInHand = 0;
   let hinted = false;
   let goOn: () => void = () => undefined;
   let upTo: string | undefined;
@@ -68,11 +70,12 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
 
   function submit(message: PendingMessage): void {
     inHand++;
+    bytesInHand += message.payload?.byteLength ?? 0;
     const grant = grants.of(message);
     // Taken while the worker began to stop.
-    if (stopped) return release(grant);
+    if (stopped) return release(grant, message.payload);
     const item = itemOf(message, grant);
-    if (item === undefined) return release(grant);
+    if (item === undefined) return release(grant, message.payload);
     if (message.sealed === undefined) lanes.submit(item);
     else void waitForKey(item, message.sealed);
   }
@@ -112,11 +115,12 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
   }
 
   function done(item: Item): void {
-    if (item.pending !== undefined) release(item.pending.grant);
+    if (item.pending !== undefined) release(item.pending.grant, item.message.bytes);
   }
 
-  function release(grant: Grant): void {
+  function release(grant: Grant, payload: Uint8Array | null): void {
     inHand--;
+    bytesInHand -= payload?.byteLength ?? 0;
     grants.done(grant);
     // Below the mark there is room for more, also in other lanes.
     goOn();
@@ -149,12 +153,12 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
     while (!stopped) {
       hinted = false;
       const most = settings.lanes * pace.limit(true);
-      if (inHand > most / 2) {
+      if (inHand > most / 2 || bytesInHand > maxBytesInHand / 2) {
         await pause(longestIdleMs);
         continue;
       }
       try {
-        const { messages, more } = await grants.take(most);
+        const { messages, more } = await grants.take(most, maxBytesInHand - bytesInHand);
         for (const message of messages) submit(message);
         await tellDrained();
         if (messages.length > 0 || more) {
@@ -177,8 +181,8 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
     },
     wake,
     soon(delayMs) {
-      // A timer that is too far away is as good as none: the next look is never far.
-      if (stopped || delayMs > 60_000) return;
+      // What is due later than the next look at the latest is found by that.
+      if (stopped || delayMs > longestIdleMs) return;
       const timer = setTimeout(() => {
         timers.delete(timer);
         wake();

@@ -219,3 +219,23 @@ test("a message of a parked key is stored behind it by processInTransaction too"
   }
   assert.deepEqual(await pendingStates(pool), { a2: "behind" });
 });
+
+test("large messages come a few at a time: what a worker has in hand is bounded in bytes", async (t) => {
+  const { inbox, pool } = await testInbox(t, { lanes: 1 });
+  const megabytes = 12;
+  const payload = Buffer.alloc(megabytes * 1024 * 1024, 1);
+  for (let i = 0; i < 12; i++) await inbox.accept(message(`m${i}`, { payload }));
+  const begin = gate();
+  const worker = inbox.work(async (received, context) => {
+    await begin.opened;
+    await recordEffect(received, context);
+  });
+  // Taken until there is enough in hand; 64 MiB and no more.
+  while (worker.stats().inHand * megabytes < 32) await new Promise((resolve) => setTimeout(resolve, 20));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.ok(worker.stats().inHand * megabytes <= 64, `${worker.stats().inHand} in hand`);
+  begin.open();
+  await until(pool, "not exists (select from pending)");
+  await worker.stop();
+  assert.equal((await effectsInOrder(pool)).length, 12);
+});
