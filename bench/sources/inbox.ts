@@ -22,7 +22,7 @@ export async function measureInbox(job: Job): Promise<Result> {
   });
   const watch = stopwatch(job.load.deliveries);
   const { source, close } = await openSource(job);
-  const run = inbox.run(watched(source, watch), credit);
+  const run = inbox.run(watched(source, watch), credit, job.inHand > 0 ? { maxInHand: job.inHand } : {});
   // It ends by itself only where it fails.
   await Promise.race([watch.finished, run.finished]);
   await run.stop();

@@ -21,7 +21,7 @@ export interface Job {
   readonly address: string;
   /** The queue or topic, filled before the process starts. */
   readonly place: string;
-  /** Of the ways without inbox: most messages in hand at once. */
+  /** Most messages in hand at once; 0 for the inbox: what it takes by itself. */
   readonly inHand: number;
 }
 

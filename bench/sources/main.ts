@@ -13,11 +13,13 @@ const allClients = ["rabbitmq-client", "amqplib", "confluent", "kafkajs"] as con
 /** Most messages in hand of a consumer without an inbox; its best level is what the inbox is compared with. */
 const levels = [10, 100, 1_000] as const;
 
-const usage = `Usage: npm run bench -- sources [--quick] [--backlog] [--only CLIENT,...] [--messages N] [--rounds N] [--seed N] [--json]
+const usage = `Usage: npm run bench -- sources [--quick] [--backlog] [--only CLIENT,...] [--in-hand N] [--messages N] [--rounds N] [--seed N]
+       [--json]
 
 Messages of 300 bytes, a tenth of them copies, through a real broker and the inbox; the same client with the same handler
 in autocommit and no inbox; the client alone; and the inbox without a broker. 100,000 messages and three rounds, with
---quick 10,000 and one. --backlog: 1,000,000 messages that wait, through the inbox only, for its memory.
+--quick 10,000 and one. --backlog: 1,000,000 messages that wait, through the inbox only, for its memory. --in-hand: the inbox's
+maxInHand, where it is not to be what a run takes by itself.
 Clients: ${allClients.join(", ")}.
 `;
 
@@ -51,7 +53,7 @@ export async function benchSources(argv: readonly string[]): Promise<number> {
     for (const [client, reason] of brokers.missing) say(`${client} is left out: ${reason}`);
     const there = clients.filter((client) => !brokers.missing.has(client));
     const bench: Bench = { databaseUrl: server.url, addresses: brokers.addresses, load };
-    const measured = await measureAll(bench, contendersOf(there, args.backlog), rounds, say);
+    const measured = await measureAll(bench, contendersOf(there, args), rounds, say);
     const report = {
       load: { ...load, rounds },
       ratios: args.backlog ? {} : ratiosOf(measured),
@@ -76,12 +78,13 @@ function argumentsOf(argv: readonly string[]) {
       backlog: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
       messages: { type: "string" },
+      "in-hand": { type: "string" },
       rounds: { type: "string" },
       seed: { type: "string" },
       only: { type: "string" },
     },
   });
-  const whole = (name: "messages" | "rounds" | "seed"): number | undefined => {
+  const whole = (name: "messages" | "rounds" | "seed" | "in-hand"): number | undefined => {
     const text = values[name];
     if (text === undefined || /^[1-9]\d{0,8}$/.test(text)) return text === undefined ? text : Number(text);
     throw new Error(`--${name} takes a whole number above 0, not ${text}.`);
@@ -93,13 +96,17 @@ function argumentsOf(argv: readonly string[]) {
   return {
     ...{ json, quick, backlog, help, clients },
     messages: whole("messages"),
+    inHand: whole("in-hand"),
     rounds: whole("rounds"),
     seed: whole("seed") ?? 1,
   };
 }
 
-function contendersOf(clients: readonly ClientName[], backlog: boolean): readonly Contender[] {
-  const inbox = (client: ClientName): Contender => ({ client, way: "inbox", inHand: 0 });
+function contendersOf(
+  clients: readonly ClientName[],
+  { backlog, inHand = 0 }: { readonly backlog: boolean; readonly inHand: number | undefined },
+): readonly Contender[] {
+  const inbox = (client: ClientName): Contender => ({ client, way: "inbox", inHand });
   if (backlog) return clients.map(inbox);
   const byHand = (client: ClientName, way: Way): readonly Contender[] =>
     (way === "drain" ? ([1_000] as const) : levels).map((inHand) => ({ client, way, inHand }));
