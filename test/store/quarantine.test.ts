@@ -67,7 +67,10 @@ test("keeps a payload of 32 MiB and an error of 10 MB", { timeout: 60_000 }, asy
 });
 
 test("shows identity, code, text, attempts, first and last failure and handler version", async (t) => {
-  const { inboxWith, store } = await testInbox(t, { retry: { delayMs: 10, maxAttempts: 2 }, handlerVersion: "7" });
+  const { inboxWith, store } = await testInbox(t, {
+    retry: { delayMs: 10, maxAttempts: 2 },
+    handlerVersion: "7",
+  });
   const failing = () => Promise.reject(new Error("no such account"));
   await inboxWith({}).process(
     message("m1", { tenant: "t", key: "k", type: "paid", headers: { a: "1" } }),
