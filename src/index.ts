@@ -28,6 +28,10 @@ export type { PendingStats, Run, RunHealth, RunOptions, RunStats } from "./inbox
 export type { OutcomeCounts } from "./inbox/outcome-counts.ts";
 export type { Work, WorkHealth, WorkOptions, WorkStats } from "./inbox/work.ts";
 export type { WorkerOptions } from "./inbox/worker.ts";
+export type { HandlerEffect, HandlerOutbox, OutboxSettings } from "./inbox/handler-outbox.ts";
+export { createOutbox } from "./outbox/outbox.ts";
+export type { Outbox, OutboxOptions } from "./outbox/outbox.ts";
+export type { EffectInput, SentEffect } from "./outbox/effect.ts";
 export { sql, statement } from "./store/statement.ts";
 export type { BuiltStatement, QueryResult, Statement, Tx } from "./store/statement.ts";
 export type { IsolationLevel, Store } from "./store/store.ts";
