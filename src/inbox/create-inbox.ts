@@ -14,6 +14,7 @@ import { createAnswers, type Answers } from "./answers.ts";
 import { dryRun, type DryRun, type DryRunOptions } from "./dry-run.ts";
 import type { BatchHandler, Handler, MessageHandler } from "./handler.ts";
 import { createHandlerUsage } from "./handler-usage.ts";
+import { createHinter } from "./hinter.ts";
 import { createInFlight } from "./in-flight.ts";
 import type { Item } from "./item.ts";
 import { workLane } from "./lane-attempt.ts";
@@ -131,7 +132,12 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     wakers.add(wake);
     return () => void wakers.delete(wake);
   };
-  const acceptor = createAcceptor(context, undefined, wakeAll);
+  const hint = createHinter(() => options.store.pending.hint(options.consumer));
+  const onStored = (): void => {
+    wakeAll();
+    hint();
+  };
+  const acceptor = createAcceptor(context, undefined, onStored);
 
   const received = (given: Given): Received =>
     "rejected" in given || "bytes" in given ? given : receiveMessage(given);
@@ -185,7 +191,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     });
 
   const runs = (source: Source, handler: Handler | undefined, runOptions: RunOptions): Run =>
-    runSource({ context, enter, onWorker, wakeAll, source, handler, options: runOptions });
+    runSource({ context, enter, onWorker, onStored, source, handler, options: runOptions });
 
   const accept = (given: Given): Promise<Processed<never>> =>
     one(given, neverCalled, acceptor.submit) as Promise<Processed<never>>;

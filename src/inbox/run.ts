@@ -89,8 +89,8 @@ interface RunParts {
   readonly enter: Enter;
   /** Told how to wake this run's worker; returns how to forget it. */
   readonly onWorker: (wake: () => void) => () => void;
-  /** Wakes every worker of the inbox. */
-  readonly wakeAll: () => void;
+  /** Tells every worker, here and elsewhere. */
+  readonly onStored: () => void;
   readonly source: Source;
   /** `undefined`: messages are only stored. */
   readonly handler: Handler | undefined;
@@ -108,14 +108,15 @@ export function runSource(parts: RunParts): Run {
   const storeFirst = handler === undefined || options.mode === "store-first";
   const pendingCounts = emptyCounts();
   const worker = createWorker({
-    ...{ context, handler: handler ?? neverCalled, options },
+    ...{ context, handler: handler ?? neverCalled },
+    options: { ...options, listen: options.listen ?? storeFirst },
     onPendingSettled({ outcome }) {
       pendingCounts[outcome]++;
       lastSettledAt = performance.now();
     },
   });
   const { stopping } = worker;
-  const acceptor = storeFirst ? createAcceptor(worker.context, stopping, parts.wakeAll) : undefined;
+  const acceptor = storeFirst ? createAcceptor(worker.context, stopping, parts.onStored) : undefined;
   const submit = acceptor?.submit ?? worker.submit;
   const settlements = createSettlements(source);
   const counts = emptyCounts();

@@ -24,6 +24,8 @@ export interface WorkHealth {
   readonly status: "ok" | "stalled" | "store-away" | "ended";
   readonly idleMs: number;
   readonly inHand: number;
+  /** Whether hints of other processes arrive. Without them what they store is found within a second. */
+  readonly listening: boolean;
 }
 
 /** Pending messages being worked through. */
@@ -48,7 +50,8 @@ export function workPending(
   let lastSettledAt = startedAt;
   let over = false;
   const worker = createWorker({
-    ...{ context, handler, options },
+    ...{ context, handler },
+    options: { ...options, listen: options.listen ?? true },
     onPendingSettled({ outcome }) {
       counts[outcome]++;
       lastSettledAt = performance.now();
@@ -98,7 +101,7 @@ export function workPending(
       const { inHand, idleMs } = stats();
       const stalled = inHand > 0 && idleMs >= (options.stalledAfterMs ?? 60_000);
       const status = over ? "ended" : worker.storeAway() ? "store-away" : stalled ? "stalled" : "ok";
-      return { status, idleMs, inHand };
+      return { status, idleMs, inHand, listening: worker.listening() };
     },
     async [Symbol.asyncDispose]() {
       await stop();

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Hints } from "../store/pending.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { createCrashGuard } from "./crash-guard.ts";
 import type { Handler } from "./handler.ts";
@@ -19,6 +20,12 @@ export interface WorkerOptions {
    * that it had in hand, in milliseconds. Default 10,000.
    */
   readonly workerLeaseMs?: number | undefined;
+  /**
+   * Whether a connection of its own, beside the pool, listens for what other processes store (NOTIFY), so that it is
+   * handled at once. Without it, and behind poolers that do not let it through, a worker with nothing to do looks every
+   * second. Default: true for `work` and `store-first`, false for a run that handles inline.
+   */
+  readonly listen?: boolean | undefined;
 }
 
 /** What `run` and `work` have in common: lanes, fed with pending messages, and their care for crashes and outages. */
@@ -35,6 +42,8 @@ export interface Worker {
   /** Pending messages in hand. */
   pendingInHand(): number;
   storeAway(): boolean;
+  /** Whether hints of other processes arrive. */
+  listening(): boolean;
   /** Resolves when nothing pending of the consumer will be handled without a decision, or the worker is stopping. */
   drained(): Promise<void>;
   /** Takes no pending messages any more. Twice is harmless. */
@@ -69,6 +78,7 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
     waitForStore: (error) => watch.wait(error),
     deferral: { stopping: stopping.signal, stash, soon: (delayMs) => feed.soon(delayMs) },
   };
+  let hints: Hints | undefined;
   const guard = createCrashGuard(running, leaseMs);
   const lanes: Lanes = createLanes(settings.lanes, context.pace, async (items) => {
     await guard.work(items);
@@ -86,11 +96,13 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
       await guard.start();
       await store.pending.openLanes(name.consumer);
       feed.start();
+      if (options.listen === true) hints = store.pending.listen(name.consumer, () => feed.wake());
     },
     submit: (item) => lanes.submit(item),
     wake: () => feed.wake(),
     pendingInHand: () => feed.inHand(),
     storeAway: () => watch.away(),
+    listening: () => hints?.heard() === true,
     drained: () => feed.drained(),
     stop() {
       stopping.abort();
@@ -109,6 +121,7 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
     async close() {
       stopping.abort();
       feed.stop();
+      hints?.close();
       await feed.close();
       await guard.stop();
     },

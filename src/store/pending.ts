@@ -76,6 +76,14 @@ export type PutOffAnswer =
   | { readonly kind: "exhausted"; readonly attempts: number }
   | { readonly kind: "duplicate" | "known" | "gone" };
 
+/** Whoever listens for hints. */
+export interface Hints {
+  /** Whether the last one that was due has come: false at the start, behind some poolers, and while the database is away. */
+  heard(): boolean;
+  /** Listens no more. Twice is harmless. */
+  close(): void;
+}
+
 /** Messages that are stored and not handled yet. Nothing here is the claim of a message: that is `hold` and `finish`. */
 export interface PendingStore {
   /** Makes the consumer's lanes. Twice is harmless. */
@@ -99,4 +107,8 @@ export interface PendingStore {
    * so that the answer becomes no though others go on storing.
    */
   waits(consumer: string, upTo?: string): Promise<boolean>;
+  /** Tells the workers of all processes that something was stored. They look from time to time without it, too. */
+  hint(consumer: string): Promise<void>;
+  /** Calls `onHint` when there may be something to take, until it is closed. Takes a connection of its own. Never throws. */
+  listen(consumer: string, onHint: () => void): Hints;
 }

@@ -15,6 +15,12 @@ export interface Driver {
    * goes back to the pool.
    */
   connect(timeoutMs: number): Promise<DriverConnection>;
+  /**
+   * Listens for NOTIFY on a connection of its own until the returned function is called. `channel` is a plain name.
+   * Rejects if that connection cannot be had; calls `onLost` when it is lost, as far as the driver tells. Missing where
+   * the driver cannot make such a connection.
+   */
+  listen?(channel: string, onNotification: () => void, onLost: () => void): Promise<() => void>;
 }
 
 export type TransactionStatus = "idle" | "open" | "failed" | "lost" | "unknown";

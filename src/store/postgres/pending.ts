@@ -3,7 +3,8 @@ import type { Lease, PendingStore, PutOff, PutOffAnswer, Taken } from "../pendin
 import type { Protection } from "../protection.ts";
 import type { ConsumerName } from "../store.ts";
 import { numberArray } from "./array.ts";
-import type { DriverConnection } from "./driver.ts";
+import type { Driver, DriverConnection } from "./driver.ts";
+import { channelOf, keepListening } from "./hints.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
 import { safeText } from "./safe-text.ts";
 import { notNewFrom, type ClaimRow } from "./sql/claim.ts";
@@ -22,8 +23,20 @@ export function pendingStore(
   sql: PostgresSql,
   protection: Protection,
   withConnection: WithConnection,
+  driver: Driver,
+  schemaName: string,
 ): PendingStore {
+  // Outside the transaction of what it tells of: a transaction that notifies waits at its commit for all others that do.
+  const hint = (consumer: string): Promise<void> =>
+    withConnection(
+      async (connection) => void (await connection.query(sql.hint, [channelOf(schemaName, consumer)])),
+    );
+
   return {
+    hint,
+    listen: (consumer, onHint) =>
+      keepListening(driver, channelOf(schemaName, consumer), () => hint(consumer), onHint),
+
     openLanes: (consumer) =>
       withConnection(async (connection) => void (await connection.query(sql.openLanes, [consumer]))),
 

@@ -149,7 +149,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     },
 
     answers: answerStore(sql, withConnection),
-    pending: pendingStore(sql, protection, withConnection),
+    pending: pendingStore(sql, protection, withConnection, driver, schemaName),
     outbox: outboxStore(outbox, protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),

@@ -7,6 +7,7 @@ import { connectionLost, refusal, type Wire } from "./pending.ts";
 import { pgChain } from "./pg-chain.ts";
 import { flightParts, hasFlights, type PgClientLike, type PgPoolLike } from "./pg-client.ts";
 import { pgFlights } from "./pg-flight.ts";
+import { pgListen } from "./pg-listen.ts";
 import { keptStatements } from "./pg-kept-statements.ts";
 import { statementMemory, type StatementMemory } from "./pg-statement-memory.ts";
 
@@ -43,6 +44,9 @@ export function pgDriver(pool: PgPoolLike, options: PgDriverOptions = {}): Drive
     name: "pg",
     pipelined: hasFlights(pool.Client),
     maxConnections: pool.options?.max,
+    ...(typeof pool.Client === "function" && {
+      listen: (channel, onNotification, onLost) => pgListen(pool, channel, onNotification, onLost),
+    }),
     async connect(timeoutMs) {
       for (;;) {
         const client = await connectInTime(

@@ -3,6 +3,7 @@ import type { QueryResult } from "../../statement.ts";
 /** The part of a client of `postgres` (3.4) that is used. */
 export interface PostgresJsLike extends PostgresJsHandle {
   reserve(): Promise<PostgresJsReserved>;
+  listen?(channel: string, onNotification: () => void): Promise<{ unlisten(): Promise<unknown> }>;
   readonly options: {
     readonly max: number;
     readonly prepare?: boolean | undefined;

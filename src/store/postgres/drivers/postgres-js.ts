@@ -27,6 +27,13 @@ export function postgresJsDriver(sql: PostgresJsLike): Driver {
     name: "postgres",
     pipelined: sql.options.prepare !== false,
     maxConnections: sql.options.max,
+    ...(sql.listen && {
+      // It listens again by itself on a connection that it made anew, without a word.
+      async listen(channel, onNotification) {
+        const { unlisten } = await sql.listen!(channel, onNotification);
+        return () => void unlisten().catch(() => undefined);
+      },
+    }),
     async connect(timeoutMs) {
       const held = await connectInTime(
         async () => {

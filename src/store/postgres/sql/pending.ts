@@ -1,3 +1,6 @@
+/** One transaction of nothing else. */
+export const hintSql = "select pg_notify($1::text, '')";
+
 /** By primary key, 64 rows once a consumer. */
 export const openLanesSql = (schema: string): string => `
 insert into ${schema}.pending_lane (consumer, lane)
