@@ -19,7 +19,7 @@ export type { Answer, Answers, RequestMark } from "./inbox/answers.ts";
 export { batch, quarantine, retryIn } from "./inbox/handler.ts";
 export type { BatchHandler, Handler, HandlerContext, HandlerTx, MessageHandler } from "./inbox/handler.ts";
 export type { ErrorClass, ErrorClassifier } from "./inbox/classify-error.ts";
-export type { DryRun, DryRunAnswer, DryRunOptions, DryRunStatement } from "./inbox/dry-run.ts";
+export type { DryRun, DryRunAnswer, DryRunEffect, DryRunOptions, DryRunStatement } from "./inbox/dry-run.ts";
 export type { InboxOptions, Order } from "./inbox/options.ts";
 export type { BackOff, RetryOptions } from "./inbox/retry.ts";
 export type { Outcome, Processed } from "./inbox/outcome.ts";

@@ -9,7 +9,8 @@ import { createInterrupt } from "./interrupt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { readPayloads, runHandlers, type Work } from "./run-handlers.ts";
-import { controlsTransaction, holdsSeveral, sqlOutline } from "./sql-outline.ts";
+import { holdsSeveral, sqlOutline } from "./sql-outline.ts";
+import { controlsTransaction } from "./transaction-control.ts";
 
 export interface DryRunOptions {
   /** Whether values are shown as they are. Default `false`: by their kind and length. */
@@ -21,6 +22,8 @@ export interface DryRun {
   readonly answer: DryRunAnswer;
   /** In the order they were sent; the handler's own and those it returned. */
   readonly statements: readonly DryRunStatement[];
+  /** What it asked its outbox for. Nothing of it is sent. */
+  readonly effects: readonly DryRunEffect[];
 }
 
 /** How the handler would have ended. `failed`: `code` is an error's code or SQLSTATE, `""` where it has none. */
@@ -38,6 +41,15 @@ export interface DryRunStatement {
   readonly command?: string | undefined;
   readonly rowCount?: number | null | undefined;
   readonly error?: string | undefined;
+}
+
+export interface DryRunEffect {
+  readonly destination: string;
+  readonly id: string;
+  readonly key?: string | undefined;
+  readonly type?: string | undefined;
+  /** For people: its length, or what it holds with `values: true`. */
+  readonly payload: string;
 }
 
 /** How long a statement may wait for a lock of running work, in milliseconds. */
@@ -71,20 +83,19 @@ export async function dryRun(
     const mark = await transactionMark(tx);
     const readable = await readPayloads(context, [itemOf(message, handler)]);
     const unreadable = readable.unreadable[0]?.[1];
-    if (unreadable !== undefined) return { answer: failed(context, unreadable), statements: [] };
+    if (unreadable !== undefined) return recorded.as(failed(context, unreadable));
     // Handlers that only try are no sign that a consumer leaves its transaction alone.
     const trying: LaneContext = { ...context, usage: { settled: () => undefined } };
     const work = await runHandlers(trying, recorded.transaction, readable, interrupt);
     const failure = recorded.refused() ?? (await failureOf(work)) ?? (await checkConstraints(tx));
     if ((await transactionMark(tx).catch(() => mark)) !== mark) {
       const text = "The handler left its transaction: what it did may be committed.";
-      return { answer: failed(context, new InboxError("invalid-handler", text)), statements: recorded.list };
+      return recorded.as(failed(context, new InboxError("invalid-handler", text)));
     }
-    const answer: DryRunAnswer = failure === undefined ? done(work) : answerOf(context, failure);
-    return { answer, statements: recorded.list };
+    return recorded.as(failure === undefined ? done(work) : answerOf(context, failure));
   } catch (error) {
     if (isStoreAway(error)) throw error;
-    return { answer: failed(context, error), statements: recorded.list };
+    return recorded.as(failed(context, error));
   } finally {
     interrupt.close();
     await tx.rollback();
@@ -144,29 +155,42 @@ async function checkConstraints(tx: LaneTransaction): Promise<unknown> {
 
 interface Recording {
   readonly transaction: LaneTransaction;
-  readonly list: DryRunStatement[];
+  /** All that was recorded, with how it ended. */
+  as(answer: DryRunAnswer): DryRun;
   /** The first statement that was refused, as an error. */
   refused(): InboxError | undefined;
 }
 
 /** The transaction with a book of what was sent. What might end it is not sent. */
 function recording(tx: LaneTransaction, showsValues: boolean): Recording {
-  const list: DryRunStatement[] = [];
+  const statements: DryRunStatement[] = [];
+  const effects: DryRunEffect[] = [];
   let refused: InboxError | undefined;
   return {
-    list,
+    as: (answer) => ({ answer, statements, effects }),
     refused: () => refused,
     transaction: {
       ...tx,
+      sendEffects(list) {
+        for (const { destination, id, key, type, payload } of list) {
+          effects.push({
+            destination,
+            id,
+            key,
+            type,
+            payload: showsValues ? bodyOf(payload) : kindOf(payload),
+          });
+        }
+        return tx.sendEffects(list);
+      },
       query<Row>(statement: Statement): Promise<QueryResult<Row>> {
         const { text, values = [] } = statement;
         const line: { -readonly [Key in keyof DryRunStatement]: DryRunStatement[Key] } = {
           text,
           values: values.map((value) => (showsValues ? shown(value) : kindOf(value))),
         };
-        list.push(line);
-        const outline = sqlOutline(text);
-        if (controlsTransaction(outline) || holdsSeveral(outline)) {
+        statements.push(line);
+        if (controlsTransaction(text) || holdsSeveral(sqlOutline(text))) {
           refused ??= new InboxError(
             "invalid-handler",
             "A dry run sends one statement at a time, and none that ends its transaction.",
@@ -184,6 +208,9 @@ function recording(tx: LaneTransaction, showsValues: boolean): Recording {
     },
   };
 }
+
+const bodyOf = (payload: Uint8Array | null): string =>
+  payload === null ? "null" : showValue(Buffer.from(payload).toString(), 2_000);
 
 const shown = (value: unknown): string =>
   value instanceof Date ? value.toISOString() : showValue(value, 200);

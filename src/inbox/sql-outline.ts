@@ -15,12 +15,6 @@ export function sqlOutline(text: string): string {
   return outline;
 }
 
-/** Whether the text begins or ends a transaction. Savepoints do not. */
-export const controlsTransaction = (outline: string): boolean =>
-  /(?:^|;)\s*(?:begin|start\s+transaction|commit|end|abort|rollback(?!\s+(?:(?:work|transaction)\s+)?to\b)|prepare\s+transaction)\b/i.test(
-    outline,
-  );
-
 /** Whether the text holds more than one statement. */
 export const holdsSeveral = (outline: string): boolean => /;\s*[^\s;]/.test(outline);
 
@@ -32,12 +26,17 @@ function endOfHidden(text: string, at: number): number {
     return endOfQuoted(text, at, unit, escapes);
   }
   if (unit === '"') return endOfQuoted(text, at, unit, false);
-  if (unit === "-" && text[at + 1] === "-") return orEnd(text, text.indexOf("\n", at));
+  if (unit === "-" && text[at + 1] === "-") return endOfLine(text, at);
   if (unit === "/" && text[at + 1] === "*") return endOfComment(text, at);
   return unit === "$" ? endOfDollarQuoted(text, at) : at;
 }
 
-const orEnd = (text: string, at: number): number => (at === -1 ? text.length : at);
+/** A carriage return ends a line, too. */
+function endOfLine(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text[at] !== "\n" && text[at] !== "\r") at++;
+  return at;
+}
 
 function endOfQuoted(text: string, from: number, quote: string, escapes: boolean): number {
   for (let at = from + 1; at < text.length; at++) {

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { z } from "zod";
 import { PermanentError } from "../../src/errors.ts";
-import { batch, quarantine, retryIn } from "../../src/inbox/handler.ts";
-import { controlsTransaction, holdsSeveral, sqlOutline } from "../../src/inbox/sql-outline.ts";
+import { batch, quarantine, retryIn, type MessageHandler } from "../../src/inbox/handler.ts";
+import { holdsSeveral, sqlOutline } from "../../src/inbox/sql-outline.ts";
+import { controlsTransaction } from "../../src/inbox/transaction-control.ts";
 import { sql } from "../../src/store/statement.ts";
 import { message, recordEffect, testInbox, type TestInbox } from "./support.ts";
 
@@ -31,6 +32,7 @@ test("tells what a handler of each form would do, and undoes it", async (t) => {
         rowCount: 1,
       },
     ],
+    effects: [],
   });
   const returned = await world.inbox.dryRun(message("m1"), ({ id }) => [insert(id), insert(`${id}-2`)], {
     values: true,
@@ -172,10 +174,39 @@ test("the outline never takes hidden words for control, and never misses a state
     });
   fc.assert(
     fc.property(fc.array(hidden, { maxLength: 4 }), (parts) => {
-      const inside = sqlOutline(`select ${parts.join(" , ")} `);
-      assert.ok(!controlsTransaction(inside) && !holdsSeveral(inside), inside);
-      const behind = sqlOutline(`select ${parts.join(" , ")} ; commit`);
-      assert.ok(controlsTransaction(behind) && holdsSeveral(behind), behind);
+      const inside = `select ${parts.join(" , ")} `;
+      assert.ok(!controlsTransaction(inside) && !holdsSeveral(sqlOutline(inside)), inside);
+      const behind = `select ${parts.join(" , ")} ; commit`;
+      assert.ok(controlsTransaction(behind) && holdsSeveral(sqlOutline(behind)), behind);
     }),
   );
+});
+
+test("shows the effects that a handler would ask for, and asks for none of them", async (t) => {
+  const world = await testInbox(t);
+  const handler: MessageHandler = async (given, context) => {
+    context.outbox.send({ destination: "email", id: `mail/${given.id}`, key: "k", json: { to: given.id } });
+    context.outbox.send({ destination: "sms", id: "s", payload: null });
+    await recordEffect(given, context);
+  };
+  const { answer, effects } = await world.inbox.dryRun(message("m1"), handler);
+  assert.deepEqual(answer, { kind: "done" });
+  assert.deepEqual(effects, [
+    { destination: "email", id: "mail/m1", key: "k", type: undefined, payload: "11 bytes" },
+    { destination: "sms", id: "s", key: undefined, type: undefined, payload: "null" },
+  ]);
+  const open = await world.inbox.dryRun(message("m1"), handler, { values: true });
+  assert.match(open.effects[0]?.payload ?? "", /"to.*m1/);
+  const { rows } = await world.pool.query("select count(*)::int as n from outbox");
+  assert.deepEqual(rows, [{ n: 0 }]);
+  await assertUntouched(world);
+});
+
+test("an effect whose id was used with another payload would fail, as it would in earnest", async (t) => {
+  const world = await testInbox(t);
+  const handler: MessageHandler = ({ id }, { outbox }) =>
+    void outbox.send({ destination: "email", id: "one", payload: id });
+  assert.equal((await world.inbox.process(message("m1"), handler)).outcome, "applied");
+  const { answer } = await world.inbox.dryRun(message("m2"), handler);
+  assert.deepEqual([answer.kind, answer.kind === "failed" && answer.code], ["failed", "effect-conflict"]);
 });

@@ -30,7 +30,9 @@ Exit codes: 0 it would be applied, 1 failed, 2 wrong usage, 3 it would not be ap
 /** `inbox quarantine dry-run`: tries a handler on an entry and shows what it would do. */
 export function quarantineDryRunCommand(io: Io, ended: Action): Command {
   return addRepairOptions(storeCommand("dry-run"))
-    .description("try a handler on an entry, in a transaction that is rolled back, and show its statements")
+    .description(
+      "try a handler on an entry, in a transaction that is rolled back, and show its statements and effects",
+    )
     .argument("<id>", "the entry's id, from: inbox quarantine list")
     .argument("<handler>", "a JavaScript or TypeScript module")
     .option("--values", "show the statements' values as they are, not their kinds and lengths")
@@ -61,12 +63,15 @@ export function quarantineDryRunCommand(io: Io, ended: Action): Command {
     });
 }
 
-const linesOf = ({ statements, answer }: DryRun): readonly string[] => [
+const linesOf = ({ statements, effects, answer }: DryRun): readonly string[] => [
   ...statements.flatMap(({ text, values, command, rowCount, error }, index) => [
     `${index + 1}. ${printable(text.replace(/\s+/g, " ").trim())}`,
     ...values.map((value, at) => `   $${at + 1} ${printable(value)}`),
     `   ${printable(error === undefined ? `${command ?? "no answer"} ${rowCount ?? ""}`.trimEnd() : `failed: ${error}`)}`,
   ]),
+  ...effects.map(({ destination, id, key, payload }) =>
+    printable(`to ${destination}: ${id}${key === undefined ? "" : `, key ${key}`}, ${payload}`),
+  ),
   printable(answerLine(answer)),
 ];
 
