@@ -67,9 +67,9 @@ export async function createInstance<Facts>(way: Way<Facts>, directory: string):
       await instance.start();
       return instance;
     } catch (error) {
-      const log = instance.log();
+      const said = `${String(error)}\n${instance.log()}`;
       await instance.remove();
-      const taken = /EADDRINUSE|[Aa]ddress already in use|eaddrinuse|BindException/.test(log);
+      const taken = /EADDRINUSE|[Aa]ddress already in use|eaddrinuse|BindException/.test(said);
       if (!taken || tries === 3) throw error;
     }
   }

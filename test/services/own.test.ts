@@ -10,7 +10,7 @@ import { onTestEnd } from "../support/cleanup.ts";
 import { brokenWay, greeterKind, greetingAt, type GreeterFacts } from "./fixtures/greeter.ts";
 import type { Instance } from "./instance.ts";
 import { ownInstance } from "./own.ts";
-import type { Kind } from "./way.ts";
+import type { Kind, Place } from "./way.ts";
 
 const help = { install: false, say: () => undefined };
 
@@ -48,6 +48,34 @@ test("a program that has taken the port meanwhile is not ended, and the start fa
 
   await assert.rejects(greeter.start(), /EADDRINUSE/);
   assert.equal(await greetingAt(greeter.facts), "hello, I took it");
+});
+
+test("a port that is taken between its choice and the start is replaced by another", async (t) => {
+  const kind = greeterKind();
+  const taken: number[] = [];
+  const ways = kind.ways.map((way) => ({
+    ...way,
+    plan: (place: Place) => {
+      const plan = way.plan(place);
+      const { port } = plan.facts;
+      return {
+        ...plan,
+        async setUp() {
+          await plan.setUp?.();
+          if (taken.length > 0) return;
+          taken.push(port);
+          const foreign = createServer((socket) => socket.end("hello, I was faster"));
+          foreign.listen(port, "127.0.0.1");
+          await once(foreign, "listening");
+          onTestEnd(t, () => void foreign.close());
+        },
+      };
+    },
+  }));
+  const greeter = await own(t, directory(t), { ...kind, ways });
+  assert.equal(taken.length, 1);
+  assert.notEqual(greeter.facts.port, taken[0]);
+  assert.equal(await greetingAt(greeter.facts), "hello, start");
 });
 
 test("what a killed test left is ended and removed by the next one, and a living test's is not", async (t) => {
