@@ -27,8 +27,14 @@ export interface Link {
   take(message: AmqpMessage, messages: number, at: number): Unsettled;
   /** One message of a delivery is settled. `flush` tells the broker. */
   settle(delivery: Unsettled, again: boolean): void;
-  /** Sends what `settle` collected. Returns how many could not be sent, since the channel is gone. */
-  flush(): number;
+  /**
+   * Sends what `settle` collected. Returns how many could not be sent, since the channel is gone. Without `all` those behind
+   * a message that is still being handled wait for it, as long as they are few: they leave with it in one frame, and the
+   * broker looks through all that is unsettled for each frame of one message.
+   */
+  flush(all: boolean): number;
+  /** How many are settled and not sent. */
+  readonly waiting: number;
   /** The channel is gone. */
   lose(): void;
 }
@@ -60,18 +66,21 @@ export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled
     if (last !== undefined) channel.ack(last, count > 1);
   }
 
-  function send(list: readonly Unsettled[]): void {
+  /** Returns what waits. */
+  function send(list: readonly Unsettled[], all: boolean): Unsettled[] {
     for (const delivery of list) {
       if (!delivery.again) continue;
       channel.giveBack(delivery.tag);
       remove(delivery);
     }
     ackBefore();
-    for (const delivery of list) {
-      if (!open.has(delivery.tag)) continue;
+    const rest = list.filter(({ tag }) => open.has(tag));
+    if (!all && rest.length * 2 < open.size) return rest;
+    for (const delivery of rest.sort((a, b) => a.tag - b.tag)) {
       channel.ack(delivery.tag, false);
       remove(delivery);
     }
+    return [];
   }
 
   return {
@@ -108,13 +117,16 @@ export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled
       delivery.done = true;
       done.push(delivery);
     },
-    flush() {
+    get waiting() {
+      return done.length;
+    },
+    flush(all) {
       if (done.length === 0) return 0;
       const list = done;
       done = [];
       if (alive) {
         try {
-          send(list);
+          done = send(list, all);
           return 0;
         } catch {
           alive = false;

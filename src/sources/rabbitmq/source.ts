@@ -54,6 +54,8 @@ const maxBatch = 500;
 // A message must be settled well before the broker loses patience.
 const heldShare = 0.8;
 const lagTimeoutMs = 5_000;
+// How long an acknowledgement may wait for those before it.
+const longestAckDelayMs = 100;
 
 /**
  * Messages of one RabbitMQ queue, with `rabbitmq-client` or `amqplib`. An acknowledgement is sent on the channel of its
@@ -75,6 +77,8 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
   let asking: Promise<AmqpChannel> | undefined;
   let ackTimeoutMs = defaultAcknowledgementTimeoutMs;
   let lateSettlements = 0;
+  const unsent = new Set<Link>();
+  let sending: NodeJS.Timeout | undefined;
   let stopped = false;
   let pumping = false;
 
@@ -88,7 +92,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     window.arrived(unsettled.bytes);
     if (messages.length === 0) {
       link.settle(unsettled, false);
-      lateSettlements += link.flush();
+      lateSettlements += link.flush(true);
     }
     const redelivered = message.redelivered || deliveryCount(message) > 0;
     for (const received of messages) handOver({ link, unsettled, received }, redelivered);
@@ -148,7 +152,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
   function due({ part, giveBack }: Held): void {
     if (!giveBack) return handOver(part, true);
     part.link.settle(part.unsettled, true);
-    lateSettlements += part.link.flush();
+    lateSettlements += part.link.flush(true);
   }
 
   function settle(settlements: readonly (readonly [Delivery, Settlement])[]): void {
@@ -160,7 +164,19 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
       links.add(part.link);
       carryOut(part, settlement);
     }
-    for (const link of links) lateSettlements += link.flush();
+    for (const link of links) {
+      lateSettlements += link.flush(stopped);
+      if (link.waiting > 0) unsent.add(link);
+    }
+    if (unsent.size > 0) sending ??= setTimeout(sendUnsent, longestAckDelayMs);
+    adapt();
+  }
+
+  function sendUnsent(): void {
+    clearTimeout(sending);
+    sending = undefined;
+    for (const link of unsent) lateSettlements += link.flush(true);
+    unsent.clear();
     adapt();
   }
 
@@ -223,7 +239,8 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     }
     const links = new Set(parts.map(({ link }) => link));
     for (const { link, unsettled } of parts) link.settle(unsettled, true);
-    for (const link of links) link.flush();
+    for (const link of links) link.flush(true);
+    sendUnsent();
   }
 
   let withdrawn: Promise<void> | undefined;

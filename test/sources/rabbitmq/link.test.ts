@@ -65,9 +65,9 @@ test("whatever the order, each delivery is acknowledged or given back once, and 
         while (work.length > leaveOpen) {
           const [next] = work.splice(picks.next().value % work.length, 1);
           next!();
-          if (picks.next().value % 4 === 0) assert.equal(link.flush(), 0);
+          if (picks.next().value % 4 === 0) assert.equal(link.flush(picks.next().value % 2 === 0), 0);
         }
-        link.flush();
+        link.flush(true);
         for (const tag of broker.open) open.add(tag);
         assert.equal(link.unsettled, open.size);
         assert.equal(link.unsettledBytes, open.size * 10);
@@ -89,9 +89,31 @@ test("a run of finished deliveries takes one frame", () => {
     return link.take(message(i + 1), 1, 0);
   });
   for (const delivery of list.slice(0, 99).reverse()) link.settle(delivery, false);
-  link.flush();
+  link.flush(true);
   assert.equal(broker.frames, 1);
   assert.deepEqual([...broker.open], [100]);
+});
+
+test("a few finished ones behind an unfinished one wait for it, many do not, and none when all are asked for", () => {
+  const broker = brokerChannel();
+  const link = createLink(broker.channel, () => undefined);
+  const list = Array.from({ length: 10 }, (_, i) => {
+    broker.open.add(i + 1);
+    return link.take(message(i + 1), 1, 0);
+  });
+  const settle = (...tags: number[]): void => tags.forEach((tag) => link.settle(list[tag - 1]!, false));
+  settle(9, 3, 4, 2);
+  assert.equal(link.flush(false), 0);
+  assert.deepEqual([broker.frames, link.waiting, link.unsettled], [0, 4, 10]);
+  settle(1);
+  link.flush(false);
+  // Those that had waited for the first one leave with it.
+  assert.deepEqual([broker.frames, broker.acked, link.waiting], [1, [1, 2, 3, 4], 1]);
+  link.flush(true);
+  assert.deepEqual([broker.acked.at(-1), link.waiting, link.unsettled], [9, 0, 5]);
+  settle(10, 7, 8);
+  link.flush(false);
+  assert.deepEqual([broker.acked.slice(-3), link.waiting], [[7, 8, 10], 0]);
 });
 
 test("a delivery that the client lost is given back instead of staying unsettled for ever", () => {
@@ -110,10 +132,10 @@ test("what cannot be sent is counted and never sent later", () => {
   const [a, b] = [link.take(message(1), 1, 0), link.take(message(2), 1, 0)];
   link.settle(a, false);
   broker.dead = true;
-  assert.equal(link.flush(), 1);
+  assert.equal(link.flush(true), 1);
   assert.ok(!link.alive);
   broker.dead = false;
   link.settle(b, true);
-  assert.equal(link.flush(), 1);
+  assert.equal(link.flush(true), 1);
   assert.deepEqual([broker.acked, broker.back], [[], []]);
 });
