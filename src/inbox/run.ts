@@ -20,10 +20,7 @@ export interface RunOptions extends WorkerOptions {
    * Default `inline`.
    */
   readonly mode?: "inline" | "store-first" | undefined;
-  /**
-   * Most deliveries in hand, handled or waiting for a lane. Default: two full batches a lane, and no more than 2,000: more
-   * make brokers and memory slower, not the run faster.
-   */
+  /** Most deliveries in hand, handled or waiting for a lane. Default: two full batches a lane. */
   readonly maxInHand?: number | undefined;
   /** Most payload bytes in hand. Default 64 MiB. One larger message is taken alone. */
   readonly maxInHandBytes?: number | undefined;
@@ -104,7 +101,7 @@ interface RunParts {
 export function runSource(parts: RunParts): Run {
   const { context, enter, source, handler, options } = parts;
   const { settings, store, name } = context;
-  const maxInHand = options.maxInHand ?? Math.min(settings.lanes * settings.maxBatch * 2, 2_000);
+  const maxInHand = options.maxInHand ?? settings.lanes * settings.maxBatch * 2;
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
   const extendEveryMs = options.extendEveryMs ?? 10_000;
   checkMode(options.mode);

@@ -54,6 +54,8 @@ const maxBatch = 500;
 // A message must be settled well before the broker loses patience.
 const heldShare = 0.8;
 const lagTimeoutMs = 5_000;
+// RabbitMQ looks through what is unsettled with each acknowledgement that is out of turn: 8,000 made it a third slower.
+const mostAhead = 2_000;
 // How long an acknowledgement may wait for those before it.
 const longestAckDelayMs = 100;
 
@@ -202,7 +204,11 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     window =
       settings.prefetch === undefined
         ? createWindow({
-            ...{ most: maxInHand, mostBytes: maxInHandBytes, mostHeld: settings.maxHeld },
+            ...{
+              most: Math.min(maxInHand, mostAhead),
+              mostBytes: maxInHandBytes,
+              mostHeld: settings.maxHeld,
+            },
             mostInHandMs: ackTimeoutMs,
           })
         : fixedWindow(settings.prefetch);
