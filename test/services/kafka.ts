@@ -85,7 +85,10 @@ function planOf({ directory, ports }: Place, ids: readonly number[]): Plan<Kafka
     })),
     async setUp() {
       writeFileSync(join(directory, "log4j2.properties"), logging);
-      const cluster = randomBytes(16).toString("base64url");
+      // One that begins with a dash would be taken for an option.
+      const bytes = randomBytes(16);
+      bytes[0]! &= 0x7f;
+      const cluster = bytes.toString("base64url");
       await Promise.all(
         ids.map(async (id) => {
           mkdirSync(dataPath(id));
