@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
-import { Kafka, logLevel, Partitioners, type Admin, type Producer } from "kafkajs";
+import type { Admin, Producer } from "kafkajs";
 import { ownService, service } from "../../services/service.ts";
+import { connectKafka } from "../../sources/kafka/connect.ts";
 import { createTopic } from "../../sources/kafka/create-topic.ts";
-import { onTestEnd } from "../../support/cleanup.ts";
 import { faultProxy } from "../../support/fault-proxy.ts";
 import { lineThrough, type Needs, type Place, type Sent } from "../subject.ts";
 
@@ -43,20 +43,7 @@ export async function openTopic(
   const facts = alone ? own?.facts : await service(t, "kafka");
   if (facts === undefined) return undefined;
 
-  const client = new Kafka({
-    ...{ clientId: "place", brokers: [...facts.brokers], logLevel: logLevel.NOTHING },
-    retry: { initialRetryTime: 50, maxRetryTime: 500, retries: 60 },
-  });
-  const admin = client.admin();
-  const producer = client.producer({
-    createPartitioner: Partitioners.DefaultPartitioner,
-    maxInFlightRequests: 1,
-  });
-  onTestEnd(t, async () => {
-    await admin.disconnect();
-    await producer.disconnect();
-  });
-  await Promise.all([admin.connect(), producer.connect()]);
+  const { admin, producer } = await connectKafka(t, "place", facts.brokers);
   const topic = needs.name;
   await createTopic(admin, { topic, numPartitions });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
-import { Kafka, logLevel, Partitioners, type Admin, type IHeaders, type ITopicConfig } from "kafkajs";
+import type { Admin, IHeaders, ITopicConfig, Kafka } from "kafkajs";
 import { formats } from "../../../src/index.ts";
 import { isRejected } from "../../../src/message/message.ts";
 import { confluent, type ConfluentModule, type KafkaClient } from "../../../src/sources/kafka/kafka.ts";
@@ -12,6 +12,7 @@ import { extraClient } from "../../services/kafka-clients.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { testIntake } from "../../support/intake.ts";
+import { connectKafka } from "./connect.ts";
 import { createTopic } from "./create-topic.ts";
 import { kafkajsClient } from "./kafkajs-client.ts";
 import { platformaticClient } from "./platformatic-client.ts";
@@ -58,20 +59,7 @@ export async function topicAt(
 ): Promise<TestTopic> {
   const topic = `inbox-test-${randomUUID()}`;
   const groupId = `group-${topic}`;
-  const client = new Kafka({
-    ...{ clientId: "test", brokers: [...brokers], logLevel: logLevel.NOTHING },
-    retry: { initialRetryTime: 50, maxRetryTime: 500, retries: 60 },
-  });
-  const admin = client.admin();
-  const producer = client.producer({
-    createPartitioner: Partitioners.DefaultPartitioner,
-    maxInFlightRequests: 1,
-  });
-  onTestEnd(t, async () => {
-    await admin.disconnect();
-    await producer.disconnect();
-  });
-  await Promise.all([admin.connect(), producer.connect()]);
+  const { client, admin, producer } = await connectKafka(t, "test", brokers);
   await createTopic(admin, { numPartitions: 1, ...config, topic });
   return {
     ...{ brokers, topic, groupId, client, admin },
