@@ -81,6 +81,11 @@ async function main(): Promise<void> {
     const only = args.only?.split(",");
     return benchStoreFirst({ json: args.json, quick: args.quick, backlog, seed: Number(args.seed), only });
   }
+  if (positionals[0] === "relay") {
+    const { benchRelay } = await import("./relay/main.ts");
+    const backlog = Number(args.backlog ?? (args.quick ? 100_000 : 1_000_000));
+    return benchRelay({ json: args.json, quick: args.quick, backlog, only: args.only?.split(",") });
+  }
   if (positionals[0] === "quarantine") {
     const { benchQuarantine } = await import("./quarantine.ts");
     return benchQuarantine({ json: args.json, entries: args.quick ? 20_000 : 100_000 });

@@ -36,6 +36,12 @@ const creditAll = batch((messages) => {
               where account.id = d.id`;
 });
 
+/** `credit`, and an effect of the same size for somebody else. */
+const creditAndTell: Handler = (message, { outbox }) => {
+  outbox.send({ destination: "there", key: message.key, payload: message.bytes });
+  return credit(message);
+};
+
 const creditByTx: Handler = async (message, { tx }) => {
   await tx.query("update account set balance = balance + $1 where id = $2", [1, accountOf(message)]);
 };
@@ -48,6 +54,15 @@ const withoutClaim = (store: Store): Store => ({
     return { ...tx, claim: () => Promise.resolve({ notNew: [], keysParked: false }) };
   },
 });
+
+/** What asking for effects costs a handler that returns its statements. */
+export const askingContenders: readonly Contender[] = [
+  { name: "statements", run: (options) => measure({ handler: credit, lanes: 4 }, options) },
+  {
+    name: "statements and effects",
+    run: (options) => measure({ handler: creditAndTell, lanes: 4 }, options),
+  },
+];
 
 const contender = (name: string, setup: Setup): Contender => ({
   name,
