@@ -4,6 +4,8 @@ import { migration0003 } from "./0003-pending.ts";
 import { migration0004 } from "./0004-decisions.ts";
 import { migration0005 } from "./0005-outbox.ts";
 import { migration0006 } from "./0006-log-owner.ts";
+import { migration0007 } from "./0007-outbox-decisions.ts";
+import { migration0007 } from "./0007-retention.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -14,6 +16,8 @@ export const migrations: readonly Migration[] = [
   migration0004,
   migration0005,
   migration0006,
+  migration0007,
+  migration0007,
 ];
 
 /** The version this release works with. */
