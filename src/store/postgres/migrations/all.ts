@@ -5,7 +5,6 @@ import { migration0004 } from "./0004-decisions.ts";
 import { migration0005 } from "./0005-outbox.ts";
 import { migration0006 } from "./0006-log-owner.ts";
 import { migration0007 } from "./0007-outbox-decisions.ts";
-import { migration0007 } from "./0007-retention.ts";
 import { migration0008 } from "./0008-replay.ts";
 import type { Migration } from "./migration.ts";
 
@@ -17,8 +16,6 @@ export const migrations: readonly Migration[] = [
   migration0004,
   migration0005,
   migration0006,
-  migration0007,
-  migration0008,
   migration0007,
   migration0008,
 ];
