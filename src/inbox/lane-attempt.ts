@@ -60,6 +60,7 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   }
 
   const conflicts: Item[] = [];
+  let open = items;
   let claimed: Claimed;
   try {
     const { owned, lost } = items.some(hasLog) ? await ownLogs(tx, items) : { owned: items, lost: [] };
@@ -68,13 +69,16 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
       failUncounted(context, lost, logLost());
       return [owned];
     }
-    claimed =
-      items[0]?.pending === undefined
-        ? await storeParked(context, tx, await claimItems(context, tx, items, conflicts))
-        : await holdItems(context, tx, items);
+    if (items[0]?.pending === undefined) {
+      const claims = await claimItems(context, tx, items, conflicts);
+      // The others have their outcome, or get it below: what fails from here on is tried again without them.
+      open = claims.fresh;
+      claimed = await storeParked(context, tx, claims);
+    } else claimed = await holdItems(context, tx, items);
   } catch (error) {
     await tx.rollback();
-    return claimFailed(context, items, error, keyed);
+    for (const item of conflicts) await quarantineConflict(context, item);
+    return claimFailed(context, open, error, keyed);
   }
   telemetry.claimed.publish({ consumer: name.consumer, size, fresh: claimed.fresh.length });
   if (claimed.all.length === 0) {

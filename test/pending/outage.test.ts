@@ -111,3 +111,48 @@ test("two workers, a redelivery and accept at once: one effect", async (t) => {
   }
   assert.deepEqual(await effects(), Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`m${i}`, 1])));
 });
+
+test("a connection lost between the claim and the look for parked keys settles nothing twice", async (t) => {
+  const { inbox, inboxWith, store, pool, effects } = await testInbox(t, {
+    retry: { delayMs: 60_000, environment: { delayMs: 5, maxDelayMs: 20 } },
+    lanes: 1,
+  });
+  await inbox.process(message("known", { key: "a" }), recordEffect);
+  let cuts = 0;
+  const cutting = inboxWith({
+    store: {
+      ...store,
+      async begin(name, options) {
+        const tx = await store.begin(name, options);
+        return {
+          ...tx,
+          async parkedKeys(keys) {
+            if (cuts++ > 0) return tx.parkedKeys(keys);
+            await tx.query({ text: "select pg_terminate_backend(pg_backend_pid())", values: [] });
+            throw new Error("The connection outlived its backend.");
+          },
+        };
+      },
+    },
+  });
+  // Puts key "b" aside, so that the next ones are asked about.
+  const bad = listSource([message("bad", { key: "b" })]);
+  await inbox
+    .run(bad, () => {
+      throw new Error("no");
+    })
+    .stop();
+  const source = listSource([
+    message("known", { key: "a" }),
+    message("behind", { key: "b" }),
+    message("new", { key: "a" }),
+  ]);
+  const run = cutting.run(source, recordEffect);
+  await until(pool, "(select count(*) from pending) = 2 and (select count(*) from effect) = 2");
+  const { outcomes } = await run.stop();
+  assert.equal(cuts, 2);
+  assert.deepEqual(await effects(), { known: 1, new: 1 });
+  assert.deepEqual([outcomes.applied, outcomes.duplicate, outcomes.stored, outcomes.failed], [1, 1, 1, 0]);
+  const { rows } = await pool.query("select message_id from attempt");
+  assert.deepEqual(rows, [{ message_id: "bad" }]);
+});
