@@ -7,6 +7,7 @@ import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
 import type { QuarantineStore } from "./quarantine-store.ts";
+import type { RetentionStore } from "./retention.ts";
 
 /** One message as the claim sees it. */
 export interface Claim {
@@ -140,6 +141,7 @@ export interface Store {
   readonly logs: LogStore;
   readonly answers: AnswerStore;
   readonly pending: PendingStore;
+  readonly retention: RetentionStore;
   readonly outbox: OutboxStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;

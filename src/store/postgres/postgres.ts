@@ -14,6 +14,7 @@ import { outboxStore } from "./outbox.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
+import { retentionStore } from "./retention.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
@@ -149,6 +150,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     },
 
     answers: answerStore(sql, withConnection),
+    retention: retentionStore(sql, withConnection),
     pending: pendingStore(sql, protection, withConnection, driver, schemaName),
     outbox: outboxStore(outbox, protection, withConnection),
 

@@ -26,6 +26,7 @@ import {
   unprocessSql,
 } from "./pending.ts";
 import { countAttemptsSql, recordAttemptSql } from "./record-attempt.ts";
+import { retentionSql } from "./retention.ts";
 import { unclaimSql } from "./unclaim.ts";
 import { clearStartedSql, closeWorkerSql, heartbeatSql, markStartedSql, openWorkerSql } from "./workers.ts";
 
@@ -59,6 +60,7 @@ export const postgresSql = (schema: string) => ({
   ...quarantineReadSql(schema),
   ...quarantineDecideSql(schema),
   ...operatorSql(schema),
+  ...retentionSql(schema),
   openWorker: openWorkerSql(schema),
   heartbeat: heartbeatSql(schema),
   closeWorker: closeWorkerSql(schema),
