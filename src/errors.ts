@@ -146,6 +146,23 @@ export const errorCatalogue = {
     meaning:
       "Copies of a message may come later than its identity is kept. Lengthen the window; see: inbox retention plan.",
   },
+  "replay-refused": {
+    retryable: false,
+    meaning:
+      "A replay that names no policy, or that its policy does not allow; the text says why. Nothing was run.",
+  },
+  "effect-refused": {
+    retryable: false,
+    meaning: "In a replay whose policy allows no effects, the handler asked for one. The replay ended there.",
+  },
+  "consumer-retired": {
+    retryable: false,
+    meaning: "The consumer is retired: another one has taken over. Run that one, or choose another name.",
+  },
+  "not-caught-up": {
+    retryable: true,
+    meaning: "A consumer is not retired as long as its successor has not applied everything that it has.",
+  },
   "missing-package": {
     retryable: false,
     meaning: "An optional package that was asked for is not installed; the text names the install command.",
