@@ -1,9 +1,11 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
+import type { CleanupStore } from "./cleanup.ts";
 import type { LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import type { NewEffect, OutboxStore } from "./outbox.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
+import type { ProgressStore } from "./progress.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
 import type { QuarantineStore } from "./quarantine-store.ts";
@@ -142,6 +144,8 @@ export interface Store {
   readonly answers: AnswerStore;
   readonly pending: PendingStore;
   readonly retention: RetentionStore;
+  readonly progress: ProgressStore;
+  readonly cleanup: CleanupStore;
   readonly outbox: OutboxStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;

@@ -3,6 +3,7 @@ import { createProtection, type PayloadKeys } from "../protection.ts";
 import type { TakenLog } from "../log.ts";
 import type { Store } from "../store.ts";
 import { answerStore } from "./answers.ts";
+import { cleanupStore } from "./cleanup.ts";
 import type { DriverConnection } from "./driver.ts";
 import { driverFor } from "./drivers/detect.ts";
 import { userTransaction } from "./drivers/user-transaction.ts";
@@ -14,6 +15,7 @@ import { outboxStore } from "./outbox.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
+import { progressStore } from "./progress.ts";
 import { retentionStore } from "./retention.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
@@ -151,6 +153,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
 
     answers: answerStore(sql, withConnection),
     retention: retentionStore(sql, withConnection),
+    progress: progressStore(quoteSchema(schemaName), withConnection),
+    cleanup: cleanupStore(quoteSchema(schemaName), withConnection),
     pending: pendingStore(sql, protection, withConnection, driver, schemaName),
     outbox: outboxStore(outbox, protection, withConnection),
 

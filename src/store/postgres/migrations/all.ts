@@ -7,6 +7,7 @@ import { migration0006 } from "./0006-log-owner.ts";
 import { migration0007 } from "./0007-outbox-decisions.ts";
 import { migration0008 } from "./0008-replay.ts";
 import { migration0009 } from "./0009-retention.ts";
+import { migration0010 } from "./0010-progress.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   migration0007,
   migration0008,
   migration0009,
+  migration0010,
 ];
 
 /** The version this release works with. */

@@ -1,0 +1,61 @@
+/** Whose turn it is to forget. */
+export interface CleanupLease {
+  readonly workerId: string;
+  readonly token: string;
+  /** How long it holds behind each batch, in milliseconds. */
+  readonly leaseMs: number;
+}
+
+/** How far the identities of a consumer, or of one producer of it, may go. */
+export interface Cut {
+  readonly consumer: string;
+  /** `undefined`: all producers without a window of their own. */
+  readonly producer: string | undefined;
+  readonly windowMs: number;
+  /** Sources that make no progress: until they do, nothing is forgotten. */
+  readonly waitsFor: readonly string[];
+  /** How many sources are known. Without one nothing is forgotten. */
+  readonly sources: number;
+  /** What was applied before this is older than the window by the clock of every source; `undefined`: nothing yet. */
+  readonly before: Date | undefined;
+}
+
+/** Pages of the ledger, and how a batch behaves. */
+export interface CleanupBatch {
+  readonly firstPage: number;
+  readonly pages: number;
+  /** How long it may wait for a lock, in milliseconds. */
+  readonly lockTimeoutMs: number;
+}
+
+/** What the row of the table `cleanup` says. */
+export interface CleanupState {
+  /** The worker that holds the lease now. */
+  readonly workerId: string | undefined;
+  readonly leasedUntil: Date | undefined;
+  readonly startedAt: Date | undefined;
+  readonly finishedAt: Date | undefined;
+  /** Forgotten by the last sweep, or by the one that runs. */
+  readonly identities: number;
+  readonly lastError: string | undefined;
+}
+
+/** Forgetting in batches. Each method is a transaction of its own on a connection of its own. */
+export interface CleanupStore {
+  /** The lease, if nobody else holds it, by the clock of the database. */
+  take(workerId: string, leaseMs: number): Promise<CleanupLease | undefined>;
+  /** Keeps the lease between batches; false: it is lost. */
+  keep(lease: CleanupLease): Promise<boolean>;
+  /** Gives it back, with what the sweep came to. */
+  give(lease: CleanupLease, error: string | undefined): Promise<void>;
+  /** How far every consumer with a window may forget. */
+  cuts(): Promise<readonly Cut[]>;
+  /** Begins a sweep: the stretches of pages in which something is due, in order, by what horizons say. */
+  due(lease: CleanupLease): Promise<readonly number[]>;
+  /** Forgets what is due in some pages; `lost`: another worker has the lease, nothing was done. */
+  forget(lease: CleanupLease, batch: CleanupBatch): Promise<{ readonly identities: number } | "lost">;
+  state(): Promise<CleanupState>;
+}
+
+/** Pages that one row of `ledger_stretch` tells of. */
+export const stretchPages = 16;
