@@ -4,6 +4,7 @@ import type { CleanupStore } from "./cleanup.ts";
 import type { LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import type { NewEffect, OutboxStore } from "./outbox.ts";
+import type { OutboxOperatorStore } from "./outbox-operator.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { ProgressStore } from "./progress.ts";
 import type { QueryResult, Statement } from "./statement.ts";
@@ -147,6 +148,8 @@ export interface Store {
   readonly progress: ProgressStore;
   readonly cleanup: CleanupStore;
   readonly outbox: OutboxStore;
+  /** What operators ask of the outbox, and what relays tell them. */
+  readonly outboxOperator: OutboxOperatorStore;
   /** Resolves when the database answers and the schema fits; rejects with why not. */
   ping(): Promise<void>;
 }

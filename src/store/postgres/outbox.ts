@@ -1,6 +1,7 @@
 import { InboxError } from "../../errors.ts";
-import type { EffectLease, OutboxStore, TakenEffects } from "../outbox.ts";
-import type { Protection } from "../protection.ts";
+import type { EffectLease, OutboxStore, TakenEffects, Verdict } from "../outbox.ts";
+import { errorShape } from "../error-shape.ts";
+import { sealedOverhead, type Protection } from "../protection.ts";
 import { nullableTextArray, numberArray, textArray } from "./array.ts";
 import type { DriverConnection } from "./driver.ts";
 import { sendEffects } from "./outbox-send.ts";
@@ -13,9 +14,10 @@ type WithConnection = <T>(use: (connection: DriverConnection) => Promise<T>) => 
 const errorLimit = 16_384;
 const resultLimit = 4_096;
 
-/** The outbox in PostgreSQL. */
+/** The outbox in PostgreSQL. `recordRefusals`: the statement that keeps the history of effects that are set aside. */
 export function outboxStore(
   sql: OutboxSql,
+  recordRefusals: string,
   protection: Protection,
   withConnection: WithConnection,
 ): OutboxStore {
@@ -51,8 +53,9 @@ export function outboxStore(
     },
 
     async settle(destination, relayId, verdicts, done) {
-      const rows = await inTransaction(withConnection, (connection) =>
-        connection.query<{ gone: string | null }>(sql.settleEffects, [
+      const refusals = refusalValues(destination, verdicts);
+      const rows = await inTransaction(withConnection, (connection) => {
+        const answer = connection.query<{ gone: string | null }>(sql.settleEffects, [
           ...[destination, relayId, ...leaseArrays(done), ...leaseArrays(verdicts.map(({ lease }) => lease))],
           numberArray(verdicts.map(({ position }) => position)),
           textArray(verdicts.map(({ action }) => action)),
@@ -64,8 +67,11 @@ export function outboxStore(
           nullableNumbers(verdicts.map(({ status }) => status)),
           nullableTextArray(verdicts.map(({ result }) => shortened(result, resultLimit))),
           nullableNumbers(verdicts.map(({ tookMs }) => tookMs)),
-        ]),
-      );
+        ]);
+        // If it fails, the transaction does: COMMIT is answered with ROLLBACK.
+        if (refusals !== undefined) connection.query(recordRefusals, refusals).catch(() => undefined);
+        return answer;
+      });
       const gone = rows[0]?.gone ?? null;
       return gone === null ? [] : (JSON.parse(gone) as string[]);
     },
@@ -99,6 +105,25 @@ async function inTransaction<Row>(
     if (command !== "COMMIT") throw new InboxError("commit-refused", "The outbox was not written.");
     return rows;
   });
+}
+
+/** The parameters of `recordRefusals`; `undefined` where nothing is set aside. */
+function refusalValues(
+  destination: string,
+  verdicts: readonly Verdict[],
+): readonly (string | number)[] | undefined {
+  const refused = verdicts.filter(({ action }) => action === "quarantined" || action === "aside");
+  if (refused.length === 0) return undefined;
+  const shapes = refused.map(({ code, error }) =>
+    errorShape(code ?? "", shortened(error ?? "", errorLimit) ?? ""),
+  );
+  return [
+    destination,
+    numberArray(refused.map(({ position }) => position)),
+    textArray(shapes.map(({ group }) => group)),
+    textArray(shapes.map(({ shape }) => shape)),
+    sealedOverhead,
+  ];
 }
 
 const leaseArrays = (leases: readonly EffectLease[]): readonly [string, string] => [

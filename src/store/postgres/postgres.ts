@@ -12,6 +12,7 @@ import { laneTransaction } from "./lane-transaction.ts";
 import { checkSchema } from "./migrate.ts";
 import { operatorStore } from "./operator-store.ts";
 import { outboxStore } from "./outbox.ts";
+import { outboxOperatorStore } from "./outbox-operator.ts";
 import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
@@ -21,6 +22,8 @@ import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
 import { outboxSql } from "./sql/outbox.ts";
+import { outboxOperatorSql } from "./sql/outbox-operator.ts";
+import { outboxStatusSql } from "./sql/outbox-status.ts";
 
 export interface PostgresOptions {
   /** The schema that holds the inbox's tables, as given to `inbox migrate`. Default `inbox`. */
@@ -46,6 +49,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   const schemaName = options.schema ?? "inbox";
   const sql = postgresSql(quoteSchema(schemaName));
   const outbox = outboxSql(quoteSchema(schemaName));
+  const refusals = outboxOperatorSql(quoteSchema(schemaName));
+  const outboxStatus = outboxStatusSql(quoteSchema(schemaName));
   const protection = createProtection(options.payloadKeys);
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
   let checked = false;
@@ -156,7 +161,8 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     progress: progressStore(quoteSchema(schemaName), withConnection),
     cleanup: cleanupStore(quoteSchema(schemaName), withConnection),
     pending: pendingStore(sql, protection, withConnection, driver, schemaName),
-    outbox: outboxStore(outbox, protection, withConnection),
+    outbox: outboxStore(outbox, refusals.recordRefusals, protection, withConnection),
+    outboxOperator: outboxOperatorStore({ ...refusals, ...outboxStatus }, protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };
