@@ -11,3 +11,16 @@ export type { HttpDestinationOptions } from "./destinations/http/http.ts";
 export type { HttpAnswer } from "./destinations/http/send-request.ts";
 export { inboxDestination } from "./destinations/inbox.ts";
 export type { InboxDestinationOptions } from "./destinations/inbox.ts";
+export { rabbitmqDestination } from "./destinations/rabbitmq/rabbitmq.ts";
+export type { RabbitmqDestinationOptions } from "./destinations/rabbitmq/rabbitmq.ts";
+export type { RabbitmqPublishClient } from "./destinations/rabbitmq/detect-client.ts";
+export type {
+  AmqplibConfirmChannel,
+  AmqplibPublishConnection,
+  AmqplibReturn,
+} from "./destinations/rabbitmq/amqplib.ts";
+export type {
+  RabbitmqClientConfirmChannel,
+  RabbitmqClientPublishConnection,
+  RabbitmqClientReturn,
+} from "./destinations/rabbitmq/rabbitmq-client.ts";

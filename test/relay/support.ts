@@ -1,5 +1,6 @@
 import { createRelay, type Relay, type RelayOptions } from "../../src/relay/relay.ts";
 import type { EffectInput } from "../../src/outbox/effect.ts";
+import type { TakenEffect } from "../../src/store/outbox.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
 import type { TestOutbox } from "../outbox/support.ts";
 
@@ -7,6 +8,14 @@ export const effect = (id: string, more: Partial<EffectInput> = {}): EffectInput
   id,
   destination: "there",
   payload: `{"id":"${id}"}`,
+  ...more,
+});
+
+/** An effect as a relay has it in hand, for a destination without a relay. */
+export const taken = (more: Partial<TakenEffect> = {}): TakenEffect => ({
+  ...{ lease: { lane: 0, token: "1" }, position: "1", attempts: 0, counted: 0, expired: false, waitedMs: 0 },
+  ...{ digest: "0".repeat(32), tenant: "", producer: "orders", id: "m1", key: undefined, type: undefined },
+  ...{ time: undefined, headers: {}, payload: Buffer.from("{}"), sealed: undefined },
   ...more,
 });
 

@@ -2,8 +2,9 @@ import { InboxError } from "../../errors.ts";
 import { showValue } from "../show-value.ts";
 import { isFault, readAs, refused } from "./format.ts";
 import type { Format, Why } from "./format.ts";
-import { headerTexts, headerValue, keyText } from "./header-value.ts";
+import { headerTexts, headerValue } from "./header-value.ts";
 import type { IdRule } from "./header-value.ts";
+import { partitionKey } from "./partition-key.ts";
 import { receiveProducer } from "./producer.ts";
 import type { ProducerOption } from "./producer.ts";
 
@@ -12,7 +13,7 @@ export interface HeaderOptions extends ProducerOption {
   readonly idHeader: string;
   /** How the id is read, default `text`. */
   readonly idRule?: IdRule | undefined;
-  /** The header that holds the key. Default: the broker's key. */
+  /** The header that holds the key. Default: the broker's key, else the CloudEvents attribute `partitionkey`. */
   readonly keyHeader?: string | undefined;
   /** The header that holds the type. */
   readonly typeHeader?: string | undefined;
@@ -30,7 +31,10 @@ export function header(options: HeaderOptions): Format {
   const why: Why = {
     identity: `the header ${idHeader}${idRule === "uuid" ? ", as a UUID in lower case" : ""}`,
     payload: "the body",
-    key: keyHeader === undefined ? "the broker's key" : `the header ${keyHeader}`,
+    key:
+      keyHeader === undefined
+        ? "the broker's key, else the CloudEvents attribute partitionkey"
+        : `the header ${keyHeader}`,
     time: "none",
   };
   return {
@@ -39,7 +43,7 @@ export function header(options: HeaderOptions): Format {
     read(delivery) {
       const producer = receiveProducer(options, delivery);
       const id = headerValue(delivery.headers, idHeader, idRule);
-      const key = keyHeader === undefined ? keyText(delivery.key) : headerValue(delivery.headers, keyHeader);
+      const key = keyHeader === undefined ? partitionKey(delivery) : headerValue(delivery.headers, keyHeader);
       const type = typeHeader === undefined ? undefined : headerValue(delivery.headers, typeHeader);
       for (const value of [id, key, type]) if (isFault(value)) return refused(delivery, value, { producer });
       const headers = headerTexts(delivery.headers);

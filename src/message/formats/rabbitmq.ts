@@ -2,7 +2,7 @@ import { isDate } from "node:util/types";
 import { showValue } from "../show-value.ts";
 import { fault, readAs, refused } from "./format.ts";
 import type { Format, Why } from "./format.ts";
-import { keyText } from "./header-value.ts";
+import { partitionKey } from "./partition-key.ts";
 import { receiveProducer } from "./producer.ts";
 import type { ProducerOption } from "./producer.ts";
 import { property, propertyText } from "./property.ts";
@@ -11,7 +11,7 @@ const why: Why = {
   identity:
     "the message_id property, which the publisher must set; the delivery tag is only a counter of the channel",
   payload: "the body",
-  key: "the key the source was told to use, if any",
+  key: "the key the source was told to use, else the CloudEvents attribute partitionkey, if there is one",
   time: "the timestamp property",
 };
 
@@ -37,7 +37,7 @@ export const rabbitmq = (options: ProducerOption = {}): Format => ({
           producer,
           id,
           payload: delivery.body,
-          key: keyText(delivery.key),
+          key: partitionKey(delivery),
           type: propertyText(properties, "type"),
           time: amqpTime(property(properties, "timestamp")),
         },

@@ -1,6 +1,7 @@
 import { hasCode, InboxError } from "../../errors.ts";
 import { createIdentityDigest } from "../../message/identity.ts";
 import { maxConsumerBytes } from "../../message/limits.ts";
+import { sentAt } from "../../message/sent-at.ts";
 import { showValue } from "../../message/show-value.ts";
 import { isLongerThan, isStorableText } from "../../message/text-rules.ts";
 import { computeFingerprint } from "../../message/fingerprint.ts";
@@ -52,6 +53,7 @@ export function inboxDestination(options: InboxDestinationOptions): Destination 
     return {
       ...{ digest: digestOf(effect), tenant, producer, id, key, type, time, headers, payload },
       fingerprint: computeFingerprint(mode, payload),
+      sentAt: sentAt(time),
     };
   };
 
@@ -78,6 +80,7 @@ export function inboxDestination(options: InboxDestinationOptions): Destination 
 function answerOf(message: StoredMessage, known: NotNew | undefined): Answer {
   if (known === undefined) return sent();
   const { seen } = known;
+  if (known.late) return refused(late);
   if (seen === undefined) return again(new Error("The message was removed there just now."));
   const same = seen.id === message.id && seen.producer === message.producer && seen.tenant === message.tenant;
   // Compared in the way that was used there: a change of mode is no conflict.
@@ -85,6 +88,11 @@ function answerOf(message: StoredMessage, known: NotNew | undefined): Answer {
     ? sent("known")
     : refused(conflict);
 }
+
+const late = new InboxError(
+  "late",
+  "The message is older than what the receiving inbox remembers, so it cannot be proven new there.",
+);
 
 const conflict = new InboxError(
   "payload-conflict",

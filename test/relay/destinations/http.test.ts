@@ -14,7 +14,7 @@ import { isRejected } from "../../../src/message/message.ts";
 import type { TakenEffect } from "../../../src/store/outbox.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { testOutbox } from "../../outbox/support.ts";
-import { effect, startRelay, until } from "../support.ts";
+import { effect, startRelay, taken, until } from "../support.ts";
 
 const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`;
 
@@ -58,13 +58,6 @@ async function testServer(
   const { port } = server.address() as AddressInfo;
   return { server, url: `http://127.0.0.1:${port}/hook`, seen, connections: () => connections };
 }
-
-const taken = (more: Partial<TakenEffect> = {}): TakenEffect => ({
-  ...{ lease: { lane: 0, token: "1" }, position: "1", attempts: 0, counted: 0, expired: false, waitedMs: 0 },
-  ...{ digest: "0".repeat(32), tenant: "", producer: "orders", id: "m1", key: undefined, type: undefined },
-  ...{ time: undefined, headers: {}, payload: Buffer.from("{}"), sealed: undefined },
-  ...more,
-});
 
 function client(t: Scope, options: HttpDestinationOptions): (more?: Partial<TakenEffect>) => Promise<Answer> {
   const destination: Destination = httpDestination(options);

@@ -1,6 +1,8 @@
 import { createHmac } from "node:crypto";
 import { InboxError } from "../../../errors.ts";
 import type { Effect } from "../../effect.ts";
+import { binaryEvent, percentEncoded } from "../cloud-event.ts";
+import { wireId } from "../wire-id.ts";
 
 /** Headers that belong to one connection, or that the request itself decides. */
 const notForwarded = new Set([
@@ -12,7 +14,7 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const printable = /^[\x21-\x7e]{1,255}$/;
 
 /** An id that a header carries as it is, or the digest that stands for it. */
-export const wireId = ({ id, digest }: Effect): string => (printable.test(id) ? id : `sha256-${digest}`);
+export const headerId = (effect: Effect): string => wireId(effect, (id) => printable.test(id));
 
 /**
  * What is sent beside the body: the effect's own headers, the id as `Idempotency-Key` and as a CloudEvent in binary mode,
@@ -27,32 +29,16 @@ export function requestHeaders(
     const lower = name.toLowerCase();
     if (token.test(lower) && !notForwarded.has(lower)) headers[lower] = headerText(value);
   };
-  for (const [name, value] of Object.entries(effect.headers)) put(name, value);
-  for (const [name, value] of Object.entries(cloudEventHeaders(effect))) put(name, value);
-  if (effect.payload !== null) headers["content-type"] ??= "application/octet-stream";
+  const { attributes, headers: own, contentType } = binaryEvent(effect);
+  for (const [name, value] of own) put(name, value);
+  for (const [name, value] of attributes) put(`ce-${name}`, percentEncoded(value));
+  if (contentType !== undefined) put("content-type", contentType);
   headers["content-length"] = String(effect.payload?.byteLength ?? 0);
   // A structured-field string (RFC 9651), as draft-ietf-httpapi-idempotency-key-header wants it.
-  headers["idempotency-key"] = `"${wireId(effect).replace(/["\\]/g, "\\$&")}"`;
+  headers["idempotency-key"] = `"${headerId(effect).replace(/["\\]/g, "\\$&")}"`;
   for (const [name, value] of Object.entries(added)) put(name, value);
   return headers;
 }
-
-function cloudEventHeaders({ id, producer, type, time, key }: Effect): Record<string, string> {
-  return {
-    "ce-specversion": "1.0",
-    "ce-id": percentEncoded(id),
-    "ce-source": percentEncoded(producer),
-    "ce-type": percentEncoded(type ?? "transactional-inbox.effect"),
-    ...(time === undefined ? {} : { "ce-time": time.toISOString() }),
-    ...(key === undefined ? {} : { "ce-partitionkey": percentEncoded(key) }),
-  };
-}
-
-/** As the HTTP binding of CloudEvents writes values: what is not printable ASCII, space, quote and percent in percent. */
-const percentEncoded = (text: string): string =>
-  text.replace(/[^\x21\x23\x24\x26-\x7e]+/gu, (part) =>
-    Array.from(Buffer.from(part), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
-  );
 
 /** What a header cannot carry is written in percent. */
 const headerText = (value: string): string =>
@@ -75,7 +61,7 @@ export function signatureHeaders(
   keys: readonly Buffer[],
   nowMs: number,
 ): Readonly<Record<string, string>> {
-  const id = wireId(effect);
+  const id = headerId(effect);
   const timestamp = String(Math.floor(nowMs / 1_000));
   const signatures = keys.map((key) => {
     const hmac = createHmac("sha256", key).update(`${id}.${timestamp}.`);
