@@ -83,6 +83,11 @@ export const errorCatalogue = {
     meaning: "The message ended the process that handled it as often as allowed.",
   },
   "payload-conflict": { retryable: false, meaning: "The identity was seen before with another payload." },
+  late: {
+    retryable: false,
+    meaning:
+      "The message is older than the horizon and not in the ledger: it cannot be proven new. Apply or discard it.",
+  },
   "invalid-payload": { retryable: false, meaning: "The payload does not fit the consumer's schema." },
   "no-identity": { retryable: false, meaning: "The message carries no id, or no producer." },
   "invalid-identity": {

@@ -1,5 +1,5 @@
 import { classifyError, isStoreAway } from "./classify-error.ts";
-import { busy, failUncounted, quarantineConflict } from "./fail.ts";
+import { busy, failUncounted, quarantineDoubtful } from "./fail.ts";
 import { settle, type Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -57,11 +57,13 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   const { store, name, settings } = context;
   try {
     const notNew = await store.pending.accept(name, settings.claimLockTimeoutMs, items.map(storedMessage));
-    const met = new Map(notNew.map(({ digest, seen }) => [digest, seen]));
+    const met = new Map(notNew.map((one) => [one.digest, one]));
     for (const item of items) {
-      const judgement = met.has(item.digest) ? judgeSeen(item, met.get(item.digest)) : "new";
+      const known = met.get(item.digest);
+      const judgement = known === undefined ? "new" : judgeSeen(item, known);
       if (judgement === "new") settle(item, { outcome: "stored", settle: "ack", waitsFor: "worker" });
-      else if (judgement === "conflict") await quarantineConflict(context, item);
+      else if (judgement === "conflict" || judgement === "late")
+        await quarantineDoubtful(context, { item, doubt: judgement });
       else if (judgement === "gone") busy(context, item, "busy");
       else settle(item, { outcome: judgement, settle: "ack" });
     }

@@ -1,5 +1,5 @@
 import type { LaneTransaction } from "../store/store.ts";
-import { busy } from "./fail.ts";
+import { busy, type Doubtful } from "./fail.ts";
 import { settle, type Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -16,24 +16,24 @@ export interface Claimed {
   readonly all: readonly Item[];
 }
 
-/** Claims all items; settles those that were taken before and collects those whose payload differs. */
+/** Claims all items; settles those that were taken before and collects those that a person must decide on. */
 export async function claimItems(
   context: LaneContext,
   tx: LaneTransaction,
   items: readonly Item[],
-  conflicts: Item[],
+  doubtful: Doubtful[],
 ): Promise<{ readonly fresh: readonly Item[]; readonly keysParked: boolean }> {
   // One order for all claims of all processes, so that two overlapping batches wait for each other in no circle.
   const claims = items.length === 1 ? items : [...items].sort((a, b) => (a.digest < b.digest ? -1 : 1));
   const { notNew, keysParked } = await tx.claim(claims);
   if (notNew.length === 0) return { fresh: items, keysParked };
-  const taken = new Map(notNew.map(({ digest, seen }) => [digest, { seen }]));
+  const taken = new Map(notNew.map((one) => [one.digest, one]));
   const fresh: Item[] = [];
   for (const item of items) {
     const met = taken.get(item.digest);
-    const judgement = met === undefined ? "new" : judgeSeen(item, met.seen);
+    const judgement = met === undefined ? "new" : judgeSeen(item, met);
     if (judgement === "new") fresh.push(item);
-    else if (judgement === "conflict") conflicts.push(item);
+    else if (judgement === "conflict" || judgement === "late") doubtful.push({ item, doubt: judgement });
     else if (judgement === "gone") busy(context, item, "busy");
     else settle(item, { outcome: judgement, settle: "ack" });
   }

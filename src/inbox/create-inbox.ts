@@ -3,6 +3,7 @@ import { receiveMessage } from "../message/create-message.ts";
 import { fingerprintMode } from "../message/fingerprint-mode.ts";
 import { createIdentityDigest } from "../message/identity.ts";
 import { isRejected, type Message, type MessageInput, type Received } from "../message/message.ts";
+import { sentAt } from "../message/sent-at.ts";
 import { InboxError } from "../errors.ts";
 import type { QuarantineEntry } from "../store/quarantine-entry.ts";
 import type { LogPosition } from "../store/log.ts";
@@ -36,6 +37,7 @@ export type Enter = (
   begin: (item: Item) => void,
   done: (processed: Processed) => void,
   position?: LogPosition,
+  brokerTime?: number,
 ) => void;
 
 /** What the consumer's schema makes of a payload; `unknown` without one. */
@@ -148,6 +150,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     redelivered: boolean,
     onSettled: Item["onSettled"],
     position?: LogPosition,
+    brokerTime?: number,
   ): Item => ({
     message,
     handler,
@@ -159,11 +162,12 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     producer: message.producer,
     id: message.id,
     fingerprint: message.fingerprint(mode),
+    sentAt: sentAt(message.time, brokerTime),
     onSettled,
   });
 
   /** Makes an item and begins it, unless this process is working on its identity: then it follows that one. */
-  const enter: Enter = (message, handler, redelivered, begin, done, position) => {
+  const enter: Enter = (message, handler, redelivered, begin, done, position, brokerTime) => {
     let leads = false;
     const item = itemOf(
       message,
@@ -175,6 +179,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
         if (leads) inFlight.leave(item, processed);
       },
       position,
+      brokerTime,
     );
     const start = (): void => {
       leads = inFlight.enter(item, start);

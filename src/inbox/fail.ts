@@ -158,12 +158,12 @@ export async function quarantineItem(
   attempts: number,
 ): Promise<void> {
   const { message, pending } = item;
-  const conflict = code === "payload-conflict";
+  const doubt = code === "payload-conflict" ? "conflict" : code === "late" ? "late" : undefined;
   const blocking =
     context.deferral !== undefined &&
     context.settings.order === "park-key" &&
     message.key !== undefined &&
-    !conflict;
+    doubt === undefined;
   try {
     const outcome = await context.store.quarantine(context.name, {
       identity: { digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
@@ -184,7 +184,7 @@ export async function quarantineItem(
     if (blocking) leaveFollowers(context, item);
     if (outcome === "already-applied") return settle(item, { outcome: "duplicate", settle: "ack" });
     settle(item, {
-      outcome: conflict ? "conflict" : "rejected",
+      outcome: doubt ?? "rejected",
       settle: "ack",
       error: new InboxError(code, errorText(failure), { cause: failure }),
       attempts,
@@ -197,9 +197,27 @@ export async function quarantineItem(
   }
 }
 
-/** Same identity, other payload: the second body is kept beside the first. */
-export function quarantineConflict(context: LaneContext, item: Item): Promise<void> {
-  const text =
-    "This identity was seen before with another payload. The first stays applied; this one was not run.";
-  return quarantineItem(context, item, "payload-conflict", new InboxError("payload-conflict", text), 0);
+/** A message that must not run until a person has decided, and why. */
+export interface Doubtful {
+  readonly item: Item;
+  readonly doubt: "conflict" | "late";
+}
+
+const doubts = {
+  conflict: {
+    code: "payload-conflict",
+    text: "This identity was seen before with another payload. The first stays applied; this one was not run.",
+  },
+  late: {
+    code: "late",
+    text:
+      "This message is older than what the ledger remembers, so it cannot be proven new: it may have been applied " +
+      "and forgotten. It was not run.",
+  },
+} as const;
+
+/** Keeps a body that is not run, whatever became of its identity, and answers the item. */
+export function quarantineDoubtful(context: LaneContext, { item, doubt }: Doubtful): Promise<void> {
+  const { code, text } = doubts[doubt];
+  return quarantineItem(context, item, code, new InboxError(code, text), 0);
 }

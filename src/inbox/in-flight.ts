@@ -54,6 +54,6 @@ function follow(leader: Item, processed: Processed, { item, again }: Follower): 
     item.tenant === leader.tenant;
   // Another payload under the same id, or a first copy that is itself in conflict: the database compares.
   if (!same || processed.outcome === "conflict") return again();
-  const stored = processed.outcome === "rejected" || processed.outcome === "stored";
+  const stored = ["rejected", "stored", "late"].includes(processed.outcome);
   settle(item, { outcome: stored ? "stored" : "duplicate", settle: "ack" });
 }

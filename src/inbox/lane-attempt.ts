@@ -3,7 +3,7 @@ import { causes, hasCode, InboxError } from "../errors.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import { asError, classifyError, isStoreAway } from "./classify-error.ts";
-import { busy, failAlone, failUncounted, quarantineConflict, quarantineItem } from "./fail.ts";
+import { busy, failAlone, failUncounted, quarantineDoubtful, quarantineItem, type Doubtful } from "./fail.ts";
 import { claimItems, holdItems, storeParked, type Claimed } from "./claim-items.ts";
 import { commit, firstFailed, type Blame } from "./commit.ts";
 import { createInterrupt, type Interrupt } from "./interrupt.ts";
@@ -32,16 +32,16 @@ export async function workLane(context: LaneContext, items: readonly Item[]): Pr
  * that is rolled back. Where that does not work all are returned. Never rejects.
  */
 export async function settleTaken(context: LaneContext, items: readonly Item[]): Promise<readonly Item[]> {
-  const conflicts: Item[] = [];
+  const doubtful: Doubtful[] = [];
   let tx: LaneTransaction | undefined;
   try {
     tx = await begin(context, undefined);
-    return (await claimItems(context, tx, items, conflicts)).fresh;
+    return (await claimItems(context, tx, items, doubtful)).fresh;
   } catch {
     return items;
   } finally {
     await tx?.rollback();
-    for (const item of conflicts) await quarantineConflict(context, item);
+    for (const one of doubtful) await quarantineDoubtful(context, one);
   }
 }
 
@@ -59,7 +59,7 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
     return storeAway(context, items, error);
   }
 
-  const conflicts: Item[] = [];
+  const doubtful: Doubtful[] = [];
   let open = items;
   let claimed: Claimed;
   try {
@@ -70,25 +70,25 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
       return [owned];
     }
     if (items[0]?.pending === undefined) {
-      const claims = await claimItems(context, tx, items, conflicts);
+      const claims = await claimItems(context, tx, items, doubtful);
       // The others have their outcome, or get it below: what fails from here on is tried again without them.
       open = claims.fresh;
       claimed = await storeParked(context, tx, claims);
     } else claimed = await holdItems(context, tx, items);
   } catch (error) {
     await tx.rollback();
-    for (const item of conflicts) await quarantineConflict(context, item);
+    for (const one of doubtful) await quarantineDoubtful(context, one);
     return claimFailed(context, open, error, keyed);
   }
   telemetry.claimed.publish({ consumer: name.consumer, size, fresh: claimed.fresh.length });
   if (claimed.all.length === 0) {
     await tx.rollback();
     context.pace.ended(size, 0, 0, keyed);
-    for (const item of conflicts) await quarantineConflict(context, item);
+    for (const one of doubtful) await quarantineDoubtful(context, one);
     return [];
   }
   const rest = await workAndCommit(context, tx, claimed, size, keyed);
-  for (const item of conflicts) await quarantineConflict(context, item);
+  for (const one of doubtful) await quarantineDoubtful(context, one);
   return rest;
 }
 

@@ -20,7 +20,7 @@ export interface Processed<Result = unknown> {
    * `worker`. Not given where its body was stored before.
    */
   readonly waitsFor?: "attempt" | "key" | "worker" | undefined;
-  /** Why it is `rejected`, `conflict`, `busy` or `failed`, or `stored` for its next attempt. */
+  /** Why it is `rejected`, `conflict`, `late`, `busy` or `failed`, or `stored` for its next attempt. */
   readonly error?: Error | undefined;
   /** Failed attempts that count so far, where this one failed. */
   readonly attempts?: number | undefined;

@@ -7,12 +7,13 @@ import {
   type Received,
   type RejectedMessage,
 } from "../message/message.ts";
+import { sentAt } from "../message/sent-at.ts";
 import { validateData } from "../message/schema.ts";
 import { withData } from "../message/create-message.ts";
 import type { Seen } from "../store/store.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import { announce } from "./announce.ts";
-import { quarantineConflict, quarantineItem } from "./fail.ts";
+import { quarantineDoubtful, quarantineItem } from "./fail.ts";
 import type { Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -22,7 +23,7 @@ import { quarantineReceived } from "./quarantine-received.ts";
 
 /** The answer inside a transaction of yours. `applied` is true once you commit. */
 export interface JoinedResult<Result> {
-  readonly outcome: Extract<Outcome, "applied" | "duplicate" | "stored" | "conflict" | "rejected">;
+  readonly outcome: Extract<Outcome, "applied" | "duplicate" | "stored" | "conflict" | "rejected" | "late">;
   /** What `work` returned, if it ran. */
   readonly result?: Result | undefined;
   readonly error?: Error | undefined;
@@ -76,10 +77,11 @@ export async function processInTransaction<Result>(
     const result = await work(message);
     return announced({ outcome: "applied", result });
   }
-  const judgement = judgeSeen(item, met.seen);
+  const judgement = judgeSeen(item, met);
   if (judgement === "gone") throw takenBack();
-  if (judgement !== "conflict") return announced({ outcome: judgement });
-  return announced(kept(await answerOf(item, (own) => quarantineConflict(context, own))));
+  if (judgement !== "conflict" && judgement !== "late") return announced({ outcome: judgement });
+  const doubt = judgement;
+  return announced(kept(await answerOf(item, (own) => quarantineDoubtful(context, { item: own, doubt }))));
 }
 
 /**
@@ -102,7 +104,7 @@ export async function acceptInTransaction(
   const first = new Map<string, Item>();
   for (const item of items) if ("digest" in item && !first.has(item.digest)) first.set(item.digest, item);
   const notNew = first.size === 0 ? [] : await orBusy(joined.accept([...first.values()].map(storedMessage)));
-  const met = new Map(notNew.map(({ digest, seen }) => [digest, seen]));
+  const met = new Map(notNew.map((one) => [one.digest, one]));
   const results: JoinedResult<never>[] = [];
   for (const item of items) {
     results.push("digest" in item ? await judged(item) : kept(await quarantineReceived(context, item)));
@@ -110,9 +112,13 @@ export async function acceptInTransaction(
   return results;
 
   async function judged(item: Item): Promise<JoinedResult<never>> {
-    const isNew = !met.has(item.digest);
+    const known = met.get(item.digest);
+    const isNew = known === undefined;
     const leader = first.get(item.digest) as Item;
-    const judgement = judgeSeen(item, isNew ? { ...seenOf(leader), processed: false } : met.get(item.digest));
+    const judgement = judgeSeen(
+      item,
+      known ?? { seen: { ...seenOf(leader), processed: false }, late: false },
+    );
     if (judgement === "gone") throw takenBack();
     if (judgement === "conflict" && isNew) {
       // Quarantine would wait for this very transaction.
@@ -120,8 +126,8 @@ export async function acceptInTransaction(
       throw new InboxError("payload-conflict", text);
     }
     const result =
-      judgement === "conflict"
-        ? kept(await answerOf(item, (own) => quarantineConflict(context, own)))
+      judgement === "conflict" || judgement === "late"
+        ? kept(await answerOf(item, (own) => quarantineDoubtful(context, { item: own, doubt: judgement })))
         : { outcome: judgement };
     announce(context.name, item.message, { ...result, settle: "ack" });
     return result;
@@ -155,6 +161,7 @@ const itemOf = (message: Message, mode: FingerprintMode, digestOf: (identity: Id
   producer: message.producer,
   id: message.id,
   fingerprint: message.fingerprint(mode),
+  sentAt: sentAt(message.time),
   handler: () => undefined,
   redelivered: false,
   pending: undefined,
@@ -175,7 +182,7 @@ async function answerOf(item: Item, use: (item: Item) => Promise<void>): Promise
 /** What is kept may be acknowledged; what could not be kept must not look like it. */
 function kept(processed: Processed): JoinedResult<never> {
   const { outcome, error } = processed;
-  if (outcome === "conflict" || outcome === "rejected" || outcome === "duplicate" || outcome === "stored") {
+  if (outcome !== "applied" && outcome !== "superseded" && outcome !== "busy" && outcome !== "failed") {
     return { outcome, error };
   }
   throw error ?? new InboxError("store-unavailable", "The message could not be kept in quarantine.");

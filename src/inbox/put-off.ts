@@ -20,7 +20,13 @@ export interface Failure {
 /** An item with its body, as the store keeps it. */
 export const storedMessage = ({ message, ...item }: Item): StoredMessage => ({
   ...{ digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
-  ...{ fingerprint: item.fingerprint, key: message.key, type: message.type, time: message.time },
+  ...{
+    fingerprint: item.fingerprint,
+    sentAt: item.sentAt,
+    key: message.key,
+    type: message.type,
+    time: message.time,
+  },
   ...{ headers: message.headers, payload: message.bytes },
 });
 

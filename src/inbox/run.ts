@@ -146,7 +146,10 @@ export function runSource(parts: RunParts): Run {
     // One after another: a flood of unreadable messages must not take every connection.
     if (isRejected(received))
       unreadable = unreadable.then(() => quarantineReceived(worker.context, received)).then(done);
-    else enter(received, handler ?? neverCalled, delivery.redelivered, submit, done, delivery.position);
+    else {
+      const { redelivered, position, brokerTime } = delivery;
+      enter(received, handler ?? neverCalled, redelivered, submit, done, position, brokerTime);
+    }
   }
 
   function finish(delivery: Delivery, processed: Processed): void {

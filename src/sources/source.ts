@@ -11,6 +11,8 @@ export interface Delivery {
   readonly received: Received;
   /** A hint only: the source says or guesses that it handed this message over before. Never used to decide "new". */
   readonly redelivered: boolean;
+  /** When the broker took it in, in milliseconds since 1970, where it tells: a message older than memory is `late`. */
+  readonly brokerTime?: number | undefined;
   /** As `Intake.takeLog` gave it: the message is applied only while this process owns the log it comes from. */
   readonly position?: LogPosition;
 }

@@ -20,6 +20,11 @@ export interface Claim {
   readonly producer: string;
   readonly id: string;
   readonly fingerprint: Fingerprint;
+  /**
+   * When it was sent, in whole milliseconds since 1970, as its producer or else its broker says; `undefined`: nobody says.
+   * Only compared with the horizon.
+   */
+  readonly sentAt?: number | undefined;
 }
 
 /** What the ledger holds for a digest that could not be claimed. */
@@ -33,9 +38,13 @@ export interface Seen {
   readonly processed: boolean;
 }
 
-/** A claim that was not new. `seen`: the committed row; `undefined` if it has gone since the claim met it. */
+/**
+ * A claim that was not new. `seen`: the committed row; `undefined` if it has gone since the claim met it, or if the
+ * message is `late`: sent before the horizon and not in the ledger.
+ */
 export interface NotNew {
   readonly digest: string;
+  readonly late: boolean;
   readonly seen: Seen | undefined;
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PermanentError, postgres, quarantine, retryIn, type MessageHandler } from "../../src/index.ts";
+import { codeOf } from "../../src/errors.ts";
 import { testPool } from "../support/postgres.ts";
 import { gate, message, recordEffect, testInbox } from "./support.ts";
 
@@ -95,18 +96,21 @@ test("writes the effect row of an ambiguous dispatch once: the effect commits wi
   assert.deepEqual(await effects(), { m1: 1 });
 });
 
-test(
-  "parks a message whose identity was forgotten before its redrive",
-  {
-    todo: "needs the horizon of the retention work: today a forgotten identity counts as new",
-  },
-  async (t) => {
-    const { inbox, pool } = await testInbox(t);
-    await inbox.process(message("m1"), recordEffect);
-    await pool.query("delete from message");
-    assert.equal((await inbox.process(message("m1"), recordEffect)).outcome, "late");
-  },
-);
+test("parks a message whose identity was forgotten before its redrive", async (t) => {
+  const { inbox, store, pool, quarantined, effects } = await testInbox(t);
+  const redriven = message("m1", { time: new Date(Date.now() - 60_000) });
+  assert.equal((await inbox.process(redriven, recordEffect)).outcome, "applied");
+  await store.retention.setWindow({ consumer: "accounting" }, 1);
+  await store.retention.advance({ consumer: "accounting" }, { skewMs: 0 });
+  await pool.query("delete from message");
+  const { outcome, settle, error } = await inbox.process(redriven, recordEffect);
+  assert.deepEqual([outcome, settle, codeOf(error)], ["late", "ack", "late"]);
+  assert.deepEqual(await effects(), { m1: 1 });
+  assert.deepEqual(
+    (await quarantined()).map(({ code, message_id, payload }) => [code, message_id, payload?.toString()]),
+    [["late", "m1", '{"id":"m1"}']],
+  );
+});
 
 test("does not run again what an older handler version applied", async (t) => {
   const { inboxWith, effects, pool } = await testInbox(t);

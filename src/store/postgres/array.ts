@@ -41,3 +41,7 @@ const hexOf = (bytes: Uint8Array): string =>
 
 /** An array of whole numbers, given as numbers or as their digits. */
 export const numberArray = (values: readonly (number | string)[]): string => `{${values.join(",")}}`;
+
+/** When messages were sent, in whole milliseconds; null where it is not known. */
+export const timeArray = (messages: readonly { readonly sentAt?: number | undefined }[]): string =>
+  `{${messages.map(({ sentAt }) => sentAt ?? "NULL").join(",")}}`;

@@ -3,6 +3,7 @@ import type { Protection } from "../protection.ts";
 import type { ConsumerName, JoinedTransaction } from "../store.ts";
 import type { QueryResult } from "../statement.ts";
 import type { UserTransaction } from "./drivers/user-transaction.ts";
+import { timeArray } from "./array.ts";
 import { behindParked } from "./behind.ts";
 import { aborted, notATransaction, openTransaction } from "./open-transaction.ts";
 import { claimedFrom, claimStatement, notNewFrom, type ClaimRow } from "./sql/claim.ts";
@@ -51,7 +52,14 @@ export function joinedTransaction(
     },
     async accept(messages) {
       const { identities, bodies } = await storedParameters(protection, name.consumer, messages);
-      const values = [name.consumer, name.handlerVersion, claimLockTimeoutMs, ...identities, ...bodies];
+      const values = [
+        name.consumer,
+        name.handlerVersion,
+        claimLockTimeoutMs,
+        ...identities,
+        ...bodies,
+        timeArray(messages),
+      ];
       return notNewFrom(await first(sql.accept, values));
     },
     ...behindParked(query, sql, protection, name),

@@ -2,7 +2,7 @@ import { InboxError } from "../../errors.ts";
 import type { Lease, PendingStore, PutOff, PutOffAnswer, Taken } from "../pending.ts";
 import type { Protection } from "../protection.ts";
 import type { ConsumerName } from "../store.ts";
-import { numberArray } from "./array.ts";
+import { numberArray, timeArray } from "./array.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 import { channelOf, keepListening } from "./hints.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
@@ -42,7 +42,14 @@ export function pendingStore(
 
     async accept(name, claimLockTimeoutMs, messages) {
       const { identities, bodies } = await storedParameters(protection, name.consumer, messages);
-      const values = [name.consumer, name.handlerVersion, claimLockTimeoutMs, ...identities, ...bodies];
+      const values = [
+        name.consumer,
+        name.handlerVersion,
+        claimLockTimeoutMs,
+        ...identities,
+        ...bodies,
+        timeArray(messages),
+      ];
       // One statement outside a transaction: answered means committed.
       return withConnection(async (connection) =>
         notNewFrom(await connection.query<ClaimRow>(sql.accept, values)),

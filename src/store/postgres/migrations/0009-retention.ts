@@ -1,3 +1,4 @@
+import { claimWithHorizon } from "./0009-claim-functions.ts";
 import type { Migration } from "./migration.ts";
 
 /** What is known to be forgotten: windows, horizons, and a mark that every transaction sees as it is now. */
@@ -57,5 +58,5 @@ end
 $function$;
 comment on function ${schema}.publish_horizon is
   'Makes the last committed change of retention known to all claims. At read committed, in a transaction behind that of the change.';
-`,
+${claimWithHorizon(schema)}`,
 };

@@ -1,7 +1,7 @@
 import type { FingerprintMode } from "../../../message/fingerprint.ts";
 import type { QueryResult, Statement } from "../../statement.ts";
 import type { Claim, Claimed, ConsumerName, NotNew } from "../../store.ts";
-import { byteaArray, hexArray, textArray } from "../array.ts";
+import { byteaArray, hexArray, textArray, timeArray } from "../array.ts";
 
 /**
  * The claim of a whole lane, in one call: `insert … on conflict do nothing`, and for what was not new the committed row,
@@ -16,7 +16,7 @@ import { byteaArray, hexArray, textArray } from "../array.ts";
  */
 export const claimSql = (schema: string): string => `
 select ${schema}.claim($1::text, $2::text, $3::int, $4::text::uuid[], $5::text::text[], $6::text::text[],
-                       $7::text::text[], $8::text::bytea[], $9::text::text[]) as not_new`;
+                       $7::text::text[], $8::text::bytea[], $9::text::text[], $10::text::bigint[]) as not_new`;
 
 export const claimStatement = (
   sql: string,
@@ -35,6 +35,7 @@ export const claimStatement = (
     textArray(claims.map((claim) => claim.id)),
     byteaArray(claims.map((claim) => claim.fingerprint.digest)),
     textArray(claims.map((claim) => claim.fingerprint.mode)),
+    timeArray(claims),
   ],
 });
 
@@ -51,6 +52,7 @@ type NotNewRow = readonly [
   fingerprint: string | null,
   mode: FingerprintMode | null,
   processed: boolean,
+  late: boolean,
 ];
 
 const parkedMark = "parked";
@@ -66,7 +68,8 @@ export function notNewFrom({ rows }: Pick<QueryResult<ClaimRow>, "rows">): reado
   const text = answer?.startsWith(parkedMark) === true ? answer.slice(parkedMark.length) : answer;
   if (text === null || text === "") return [];
   return (JSON.parse(text) as NotNewRow[]).map(
-    ([digest, tenant, producer, id, fingerprint, mode, processed]) => ({
+    ([digest, tenant, producer, id, fingerprint, mode, processed, late]) => ({
+      late,
       // PostgreSQL prints a uuid with dashes.
       digest: digest.replaceAll("-", ""),
       seen:

@@ -14,7 +14,8 @@ on conflict (consumer, lane) do nothing`;
 export const acceptSql = (schema: string): string => `
 select ${schema}.accept($1::text, $2::text, $3::int, $4::text::uuid[], $5::text::text[], $6::text::text[],
                         $7::text::text[], $8::text::bytea[], $9::text::text[], $10::text::text[], $11::text::text[],
-                        $12::text::text[], $13::text::text[], $14::text::bytea[], $15::text::text[]) as not_new`;
+                        $12::text::text[], $13::text::text[], $14::text::bytea[], $15::text::text[],
+                        $16::text::bigint[]) as not_new`;
 
 /**
  * Lanes by their primary key, what is in them by `pending_ready`, `pending_scheduled` and `parked_key_due`: three probes
