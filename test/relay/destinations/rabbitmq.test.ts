@@ -98,7 +98,7 @@ for (const name of clientNames) {
     assert.ok(isSent(await deliver({ id: "m1", key: "k%", type: "t", time, headers })));
     const got = await at.admin.get(at.queue, { noAck: true });
     assert.ok(got !== false);
-    const { deliveryMode, messageId, type, timestamp, contentType } = got.properties as Record<
+    const { deliveryMode, messageId, type, timestamp, contentType } = { ...got.properties } as Record<
       string,
       unknown
     >;
