@@ -32,6 +32,24 @@ export type { HandlerEffect, HandlerOutbox, OutboxSettings } from "./inbox/handl
 export { createOutbox } from "./outbox/outbox.ts";
 export type { Outbox, OutboxOptions } from "./outbox/outbox.ts";
 export type { EffectInput, SentEffect } from "./outbox/effect.ts";
+export { createOutboxConsole } from "./outbox/console.ts";
+export type { OpenRefusedFilter, OutboxConsole, OutboxConsoleOptions } from "./outbox/console.ts";
+export type { EffectHistory, EffectName, EffectOutcome } from "./outbox/effect-history.ts";
+export type { EffectRepairInput } from "./outbox/repair-effect.ts";
+export type { EffectRepairPreview, ShownBody, ShownRefusedEffect } from "./outbox/show-effect.ts";
+export type {
+  DestinationStatus,
+  EffectAttempt,
+  EffectFacts,
+  EffectState,
+  RefusedEffect,
+  RefusedFilter,
+  RefusedGroup,
+  RefusedListOptions,
+  WaitingEffect,
+  WaitingFilter,
+  WaitingListOptions,
+} from "./store/outbox-operator.ts";
 export { sql, statement } from "./store/statement.ts";
 export type { BuiltStatement, QueryResult, Statement, Tx } from "./store/statement.ts";
 export type { IsolationLevel, Store } from "./store/store.ts";

@@ -38,7 +38,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   // Both hide the same parts of payloads.
   pending: ["store", "message", "telemetry", "quarantine"],
   explain: ["store", "message"],
-  outbox: ["store", "message", "telemetry"],
+  // Operators decide on what was refused as they do on messages.
+  outbox: ["store", "message", "telemetry", "quarantine"],
   relay: ["outbox", "store", "message", "telemetry"],
   // How long brokers keep messages is asked in the ways their sources have.
   retention: ["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],

@@ -50,7 +50,7 @@ export function showRepair(
 }
 
 /** `payloadDiff` of what may be shown: a change in a hidden part is not seen, and is said to be possible. */
-function shownDiff(redaction: Redaction, before: Uint8Array | null, after: Uint8Array | null): string {
+export function shownDiff(redaction: Redaction, before: Uint8Array | null, after: Uint8Array | null): string {
   const [old, fresh] = [comparable(redaction, before), comparable(redaction, after)];
   if (old === undefined || fresh === undefined) return "The payloads are hidden.";
   const diff = payloadDiff(old, fresh);
