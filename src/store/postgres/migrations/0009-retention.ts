@@ -43,6 +43,9 @@ create sequence ${schema}.horizon_mark as bigint minvalue 0;
 comment on sequence ${schema}.horizon_mark is
   'The guard''s mark, set behind the commit of a change and before anything is deleted. A sequence, because it has no snapshots: whoever inserts where something was deleted sees the mark of it. Never called: nothing was ever forgotten.';
 
+-- Who may not read it would take it for never called, without an error.
+grant select on sequence ${schema}.horizon_mark to public;
+
 create function ${schema}.publish_horizon() returns void
 language plpgsql
 as $function$
