@@ -183,6 +183,8 @@ function recording(tx: LaneTransaction, showsValues: boolean): Recording {
         }
         return tx.sendEffects(list);
       },
+      // One by one, so that the database says of each whether it conflicts.
+      bundleEffects: undefined,
       query<Row>(statement: Statement): Promise<QueryResult<Row>> {
         const { text, values = [] } = statement;
         const line: { -readonly [Key in keyof DryRunStatement]: DryRunStatement[Key] } = {

@@ -3,6 +3,7 @@ import { showValue } from "../message/show-value.ts";
 import { validateData } from "../message/schema.ts";
 import { withData } from "../message/create-message.ts";
 import type { Message } from "../message/message.ts";
+import type { NewEffect } from "../store/outbox.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import { statement, type BuiltStatement, type QueryResult } from "../store/statement.ts";
 import { collectEffects, type CollectedEffects, type SealedOutbox } from "./handler-outbox.ts";
@@ -126,8 +127,11 @@ export async function runHandlers(
     for (const statement of returned) statements.push(send(tx, index, statement));
     results.push(undefined);
   }
-  // Without effects nothing is waited for, not even a turn: COMMIT leaves in one write with the statements.
-  if (effects.any()) statements.push(await sendEffects(tx, effects));
+  // Nothing is waited for, not even a turn, but where effects are sealed: COMMIT leaves in one write with the statements.
+  if (effects.any()) {
+    const sending = sendEffects(tx, effects);
+    statements.push(...("then" in sending ? await sending : sending));
+  }
   return { kind: "done", results, statements };
 }
 
@@ -152,7 +156,9 @@ async function runBatch(
     return { kind: "blamed", index, failure: swallowed(sealed), earlier: [] };
   }
   const statements = (answer.statements ?? []).map((statement) => send(tx, 0, statement));
-  if (effects.any()) statements.push({ ...(await sendEffects(tx, effects)), blamed: () => index });
+  if (effects.any()) {
+    for (const sent of await sendEffects(tx, effects)) statements.push({ ...sent, blamed: () => index });
+  }
   return { kind: "done", results: messages.map(() => undefined), statements };
 }
 
@@ -163,9 +169,27 @@ function send(tx: LaneTransaction, index: number, statement: BuiltStatement): Se
   return { index, statement, answer };
 }
 
-/** All effects of the transaction in one statement, not waited for: another payload under a known id fails the commit. */
-async function sendEffects(tx: LaneTransaction, effects: CollectedEffects): Promise<SentStatement> {
-  const all = effects.all();
+/** All effects of the transaction, not waited for: another payload under a known id fails the commit. */
+function sendEffects(
+  tx: LaneTransaction,
+  effects: CollectedEffects,
+): readonly SentStatement[] | Promise<readonly SentStatement[]> {
+  const { bundles, single } = effects.toStore(tx.bundleEffects !== undefined);
+  const sent = bundles.map((bundle): SentStatement => {
+    const answer = tx.bundleEffects!(bundle);
+    answer.catch(ignore);
+    return { index: 0, statement: statement("outbox"), answer, blamed: () => undefined };
+  });
+  if (single.length === 0) return sent;
+  return sendSingle(tx, effects, single).then((one) => [...sent, one]);
+}
+
+/** Effects that are stored one by one, in one statement. */
+async function sendSingle(
+  tx: LaneTransaction,
+  effects: CollectedEffects,
+  all: readonly NewEffect[],
+): Promise<SentStatement> {
   const { conflict } = await tx.sendEffects(all);
   let blamed: number | undefined;
   const answer = conflict.then((digest): QueryResult => {

@@ -5,25 +5,38 @@ import { computeFingerprint } from "../message/fingerprint.ts";
 import { maxConsumerBytes } from "../message/limits.ts";
 import { showValue } from "../message/show-value.ts";
 import { isLongerThan, isStorableText } from "../message/text-rules.ts";
-import type { NewEffect } from "../store/outbox.ts";
+import type { AskedEffect, NewEffect } from "../store/outbox.ts";
 import { effectDigest, effectLane } from "./effect-id.ts";
 import type { EffectInput } from "./effect.ts";
 
 /** A hundred years. */
 const longestMs = 3_155_760_000_000;
 
+const noHeaders: Readonly<Record<string, string>> = {};
+
 /** Checks an effect and makes of it what is stored. Throws `invalid-effect`, saying what is wrong with which. */
-export function checkEffect(
+export const checkEffect = (
   producer: string,
   input: EffectInput,
   added: Readonly<Record<string, string>> | undefined,
-): NewEffect {
+): NewEffect => newEffect(readEffect(producer, (input as EffectInput | null)?.id, input, added));
+
+/**
+ * Checks an effect, without computing what its name comes to: that takes as long as everything else. `id` goes before
+ * the input's own. Throws `invalid-effect`.
+ */
+export function readEffect(
+  producer: string,
+  id: unknown,
+  input: Omit<EffectInput, "id">,
+  added: Readonly<Record<string, string>> | undefined,
+): AskedEffect {
   if (typeof input !== "object" || input === null) {
     throw invalid(undefined, `An effect must be an object, not ${showValue(input)}.`);
   }
-  const { id, destination, key, type, time, tenant } = input;
-  const { payload, headers: own } = bodyOf(input);
-  const headers = { ...added, ...own };
+  const { destination, key, type, time, tenant, delayMs, lifetimeMs } = input;
+  const { payload, headers: own } = bodyOf(id, input);
+  const headers = added === undefined ? (own ?? noHeaders) : { ...added, ...own };
   checkDestination(id, destination);
   const candidate = { tenant, producer, id, payload, key, type, headers };
   const fault = checkIdentity(candidate) ?? checkContent(candidate);
@@ -31,28 +44,44 @@ export function checkEffect(
   if (time !== undefined && !(isDate(time) && !Number.isNaN(time.getTime()))) {
     throw invalid(id, `The time must be a valid Date, not ${showValue(time)}.`);
   }
-  checkMs(id, "delayMs", input.delayMs);
-  checkMs(id, "lifetimeMs", input.lifetimeMs);
-
-  const identity = { tenant: tenant ?? "", producer, id };
-  const digest = effectDigest(destination, identity);
-  const storedKey = storableKey(key);
-  const bytes = typeof payload === "string" ? Buffer.from(payload) : payload;
+  checkMs(id, "delayMs", delayMs);
+  checkMs(id, "lifetimeMs", lifetimeMs);
   return {
-    ...{ digest, lane: effectLane(digest, storedKey), destination, ...identity },
-    ...{ key: storedKey, type, time, headers, payload: bytes },
+    destination,
+    tenant: tenant ?? "",
+    producer,
+    id: id as string,
+    key: storableKey(key),
+    type,
+    time,
+    headers,
+    payload,
+    delayMs: delayMs === undefined || delayMs === 0 ? undefined : Math.ceil(delayMs),
+    lifetimeMs: lifetimeMs === undefined ? undefined : Math.ceil(lifetimeMs),
+  };
+}
+
+/** With its name's digest, its lane and its fingerprint. */
+export function newEffect(asked: AskedEffect): NewEffect {
+  const { payload } = asked;
+  const bytes = typeof payload === "string" ? Buffer.from(payload) : payload;
+  const digest = effectDigest(asked.destination, asked);
+  return {
+    ...asked,
+    ...{ digest, lane: effectLane(digest, asked.key), payload: bytes },
     fingerprint: computeFingerprint("b", bytes).digest,
-    delayMs: input.delayMs === undefined || input.delayMs === 0 ? undefined : Math.ceil(input.delayMs),
-    lifetimeMs: input.lifetimeMs === undefined ? undefined : Math.ceil(input.lifetimeMs),
   };
 }
 
 /** The payload, and the headers with the content type that follows from `json`. */
-function bodyOf(input: EffectInput): {
+function bodyOf(
+  id: unknown,
+  input: Omit<EffectInput, "id">,
+): {
   readonly payload: Uint8Array | string | null;
   readonly headers: Readonly<Record<string, string>> | undefined;
 } {
-  const { id, payload, json, headers } = input;
+  const { payload, json, headers } = input;
   if ((payload === undefined) === (json === undefined)) {
     throw invalid(id, "It needs a payload, or json, and not both.");
   }

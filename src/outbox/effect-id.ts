@@ -21,3 +21,5 @@ export const effectLane = (digest: string, key: string | undefined): number =>
  * its effects in the same order.
  */
 export const derivedEffectId = (messageDigest: string, index: number): string => `${messageDigest}-${index}`;
+
+export const isDerivedEffectId = (id: string): boolean => /^[0-9a-f]{32}-\d+$/.test(id);

@@ -1,9 +1,5 @@
-/** An effect on its way into the outbox, checked. */
-export interface NewEffect {
-  /** 32 hex digits over destination, tenant, producer and id. */
-  readonly digest: string;
-  /** 0 to 63; the same for all effects of a key. */
-  readonly lane: number;
+/** An effect as it was asked for, checked. */
+export interface AskedEffect {
   readonly destination: string;
   readonly tenant: string;
   readonly producer: string;
@@ -12,13 +8,22 @@ export interface NewEffect {
   readonly type: string | undefined;
   readonly time: Date | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  readonly payload: Uint8Array | null;
-  /** SHA-256 of the payload in hex digits; `""` for none. */
-  readonly fingerprint: string;
+  readonly payload: Uint8Array | string | null;
   /** Not to be sent before, in milliseconds from now by the database's clock. */
   readonly delayMs: number | undefined;
   /** Not to be sent after, in milliseconds from now by the database's clock. */
   readonly lifetimeMs: number | undefined;
+}
+
+/** An effect on its way into the outbox. */
+export interface NewEffect extends AskedEffect {
+  /** 32 hex digits over destination, tenant, producer and id. */
+  readonly digest: string;
+  /** 0 to 63; the same for all effects of a key. */
+  readonly lane: number;
+  readonly payload: Uint8Array | null;
+  /** SHA-256 of the payload in hex digits; `""` for none. */
+  readonly fingerprint: string;
 }
 
 /** An effect that was asked for before. */

@@ -48,6 +48,8 @@ export interface StoredBody {
  * and duplicates need them.
  */
 export interface Protection {
+  /** Whether there are keys. */
+  readonly seals: boolean;
   /**
    * Seals with the current key; without keys only writes the headers as text. Rejects with `payload-key-missing` if no
    * key can be had: then nothing may be stored, and the message not be acknowledged.
@@ -80,6 +82,7 @@ export const sealedOverhead: number = overhead;
 
 export function createProtection(keys: PayloadKeys | undefined): Protection {
   return {
+    seals: keys !== undefined,
     async seal(owner, { payload }, headersText) {
       if (keys === undefined) return { payload, headers: headersText, keyId: null };
       const { id, key } = await currentKey(keys);

@@ -3,7 +3,7 @@ import type { AnswerStore } from "./answer.ts";
 import type { CleanupStore } from "./cleanup.ts";
 import type { LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
-import type { NewEffect, OutboxStore } from "./outbox.ts";
+import type { AskedEffect, NewEffect, OutboxStore } from "./outbox.ts";
 import type { OutboxOperatorStore } from "./outbox-operator.ts";
 import type { Lease, PendingStore, StoredMessage } from "./pending.ts";
 import type { ProgressStore } from "./progress.ts";
@@ -93,6 +93,12 @@ export interface LaneTransaction {
    * of an effect that was asked for before with another payload, after which nothing can be committed any more.
    */
   sendEffects(effects: readonly NewEffect[]): Promise<{ readonly conflict: Promise<string | undefined> }>;
+  /**
+   * Stores up to 1,024 effects to one destination as one row, without delays and lifetimes, whose ids follow from
+   * messages that this very transaction has claimed: so nobody else can have asked for them. Sent at once. `undefined`
+   * where bodies are sealed.
+   */
+  readonly bundleEffects: ((effects: readonly AskedEffect[]) => Promise<QueryResult>) | undefined;
   query<Row = Record<string, unknown>>(statement: Statement): Promise<QueryResult<Row>>;
   /** Whether the transaction can still commit; asks the server only where the driver does not know. */
   healthy(suspect: boolean): Promise<boolean> | boolean;

@@ -10,6 +10,7 @@ import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
 import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
 import type { OutboxSql } from "./sql/outbox.ts";
+import { bundleStatement } from "./outbox-bundle.ts";
 import { conflictIn, sendStatement } from "./outbox-send.ts";
 
 /**
@@ -121,6 +122,7 @@ export function laneTransaction(
       conflict.catch(() => undefined);
       return { conflict };
     },
+    bundleEffects: protection.seals ? undefined : (effects) => send(bundleStatement(outbox, effects)),
     query: send,
     healthy(suspect) {
       const status = connection.status();

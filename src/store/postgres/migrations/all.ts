@@ -8,6 +8,7 @@ import { migration0007 } from "./0007-outbox-decisions.ts";
 import { migration0008 } from "./0008-replay.ts";
 import { migration0009 } from "./0009-retention.ts";
 import { migration0010 } from "./0010-progress.ts";
+import { migration0011 } from "./0011-outbox-bundles.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   migration0008,
   migration0009,
   migration0010,
+  migration0011,
 ];
 
 /** The version this release works with. */

@@ -3,6 +3,7 @@ export type OutboxSql = ReturnType<typeof outboxSql>;
 
 export const outboxSql = (schema: string) => ({
   sendEffects: sendEffectsSql(schema),
+  bundleEffects: bundleEffectsSql(schema),
   openEffectLanes: openEffectLanesSql(schema),
   waitingDestinations: waitingDestinationsSql(schema),
   takeEffects: takeEffectsSql(schema),
@@ -17,23 +18,28 @@ select ${schema}.outbox_send($1::text, $2::text::text[], $3::text::uuid[], $4::t
                              $11::text::text[], $12::text::bytea[], $13::text::text[], $14::text::bytea[],
                              $15::text::bigint[], $16::text::bigint[], $17::boolean) as not_new`;
 
+/** One row. */
+const bundleEffectsSql = (schema: string): string => `
+select ${schema}.outbox_bundle_up($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text,
+                                  $9::text, $10::int)`;
+
 /** By primary key, 64 rows once a destination. */
 const openEffectLanesSql = (schema: string): string => `
 insert into ${schema}.outbox_lane (destination, lane)
 select d.name, lane from unnest($1::text::text[]) as d (name) cross join generate_series(0, 63) as lane
 on conflict (destination, lane) do nothing`;
 
-/** Two probes a destination, of `outbox_ready` and `outbox_scheduled`: this is what an idle relay asks many times a second. */
+/**
+ * Two probes a lane, of `outbox_ready` and `outbox_lane_scheduled` from the lane's marks on, and one of
+ * `outbox_bundle_destination`: this is what an idle relay asks many times a second.
+ */
 const waitingDestinationsSql = (schema: string): string => `
-select d.name
-  from unnest($1::text::text[]) as d (name)
- where exists (select from ${schema}.outbox o where o.destination = d.name and o.state = 'ready')
-    or exists (select from ${schema}.outbox o
-                where o.destination = d.name and o.state = 'scheduled' and o.due_at <= clock_timestamp())`;
+select name from ${schema}.outbox_waiting($1::text::text[]) as w (name)`;
 
 /**
- * From lane to lane by `outbox_ready`, one probe a lane that has something, and 500 entries of `outbox_scheduled`; what
- * is in a lane by the same index and `outbox_lane_scheduled`, keys that wait by `outbox_waiting`.
+ * The lanes in their order, each with a probe of `outbox_ready` and `outbox_lane_scheduled` from its marks on, until the
+ * hand is full; what is in a lane by the same indexes, keys that wait by `outbox_waiting`, bundles by
+ * `outbox_bundle_destination`.
  */
 const takeEffectsSql = (schema: string): string => `
 select * from ${schema}.outbox_take($1::text, $2::text::uuid, $3::int, $4::int, $5::int, $6::text::bigint)`;
