@@ -45,7 +45,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   retention: ["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],
   // Lists of what was sent are files of lines, too.
   reconcile: ["store", "message", "sources/ndjson/line-splitter"],
-  replay: ["store", "message", "telemetry", "quarantine"],
+  // A replay is a run of an inbox under another name, over the sources there are.
+  replay: ["inbox", "sources", "outbox", "store", "message", "reconcile/digest-set"],
   "local-postgres": [],
   testing: ["inbox", "sources", "store", "message", "telemetry", "quarantine", "local-postgres", "index"],
   index: [
