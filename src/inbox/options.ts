@@ -51,6 +51,11 @@ export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = unde
   readonly classifyError?: ErrorClassifier | undefined;
   /** Who asks for the effects of handlers, and headers that each gets. Default: the consumer's name, and none. */
   readonly outbox?: Partial<OutboxSettings> | undefined;
+  /**
+   * How long identities are kept, in milliseconds, by the clock of the consumer's sources; see `inbox retention plan`.
+   * Stored when a run starts; of two processes with different windows the longer wins. Default: for ever.
+   */
+  readonly windowMs?: number | undefined;
   /** A number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
@@ -70,6 +75,8 @@ export interface InboxSettings {
   readonly isolation: IsolationLevel;
   readonly classifyError: ErrorClassifier | undefined;
   readonly outbox: OutboxSettings;
+  /** `undefined`: none is declared. */
+  readonly windowMs: number | undefined;
   readonly random: () => number;
 }
 
@@ -122,6 +129,10 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
     isolation,
     classifyError: options.classifyError,
     outbox: { producer: options.outbox?.producer ?? options.consumer, headers: options.outbox?.headers },
+    windowMs:
+      options.windowMs === undefined
+        ? undefined
+        : wholeNumber("windowMs", options.windowMs, options.windowMs, 1, 3_155_760_000_000),
     random: options.random ?? Math.random,
   };
 }

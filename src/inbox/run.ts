@@ -1,5 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
+import { declareWindow } from "../store/declare-window.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import type { Delivery, Intake, Settlement, Source } from "../sources/source.ts";
 import { createAcceptor } from "./accept.ts";
@@ -9,9 +11,11 @@ import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { emptyCounts, type OutcomeCounts } from "./outcome-counts.ts";
 import type { Processed } from "./outcome.ts";
+import { createProgress } from "./progress.ts";
 import { quarantineReceived } from "./quarantine-received.ts";
 import { createSettlements } from "./settlements.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
+import { wholeNumber } from "../whole-number.ts";
 
 export interface RunOptions extends WorkerOptions {
   /**
@@ -28,6 +32,11 @@ export interface RunOptions extends WorkerOptions {
   readonly extendEveryMs?: number | undefined;
   /** With messages waiting and none settled for so long, `health` says `stalled`; in milliseconds. Default 60,000. */
   readonly stalledAfterMs?: number | undefined;
+  /**
+   * How often it is noted how far the source has come, in milliseconds. The age of identities is counted while sources
+   * make progress, and four times as long without any is none. Default 15,000.
+   */
+  readonly progressEveryMs?: number | undefined;
 }
 
 export interface RunStats {
@@ -120,7 +129,14 @@ export function runSource(parts: RunParts): Run {
   const submit = acceptor?.submit ?? worker.submit;
   const settlements = createSettlements(source);
   const counts = emptyCounts();
-  const inHand = new Set<Delivery>();
+  // Each with its number, in the order they came.
+  const inHand = new Map<Delivery, number>();
+  let acknowledged = 0;
+  const progress = createProgress({
+    ...{ source, store: store.progress, consumer: name.consumer, workerId: randomUUID() },
+    everyMs: wholeNumber("progressEveryMs", options.progressEveryMs, 15_000, 10, 3_600_000),
+    counts: () => ({ taken: deliveries, acknowledged, oldestInHand: inHand.values().next().value }),
+  });
   const released = new WeakSet<Processed>();
   const startedAt = performance.now();
   let inHandBytes = 0;
@@ -139,7 +155,7 @@ export function runSource(parts: RunParts): Run {
 
   function take(delivery: Delivery): void {
     deliveries++;
-    inHand.add(delivery);
+    inHand.set(delivery, deliveries);
     inHandBytes += bytesOf(delivery.received);
     const { received } = delivery;
     const done = (processed: Processed): void => finish(delivery, processed);
@@ -158,7 +174,10 @@ export function runSource(parts: RunParts): Run {
     lastSettledAt = performance.now();
     if (!released.has(processed)) counts[processed.outcome]++;
     if (processed.waitsFor !== undefined) storedNow++;
-    settlements.add(delivery, released.has(processed) ? { kind: "release" } : settlementOf(processed));
+    const settlement: Settlement = released.has(processed) ? { kind: "release" } : settlementOf(processed);
+    if (settlement.kind === "ack") acknowledged++;
+    else progress.retried();
+    settlements.add(delivery, settlement);
     if (waitingForRoom.length > 0 && hasRoom()) {
       for (const resolve of waitingForRoom) resolve();
       waitingForRoom = [];
@@ -219,23 +238,29 @@ export function runSource(parts: RunParts): Run {
     const forget = parts.onWorker(worker.wake);
     try {
       await (handler === undefined ? store.ping() : worker.start());
+      const { windowMs } = settings;
+      if (windowMs !== undefined) await declareWindow(store.cleanup, name.consumer, windowMs, intake.warn);
       await source.start(intake);
+      progress.start();
       if (source.extend) {
         extending = setInterval(
-          () => void source.extend?.([...inHand]).catch(() => undefined),
+          () => void source.extend?.([...inHand.keys()]).catch(() => undefined),
           extendEveryMs,
         );
       }
       const error = await ended;
       await source.stop();
+      const atItsEnd = error === undefined && !stopping.aborted;
       await finishInHand(error === undefined);
       await settlements.flushed();
       if (error !== undefined) {
         throw new InboxError("source-failed", `${source.name} ended: ${error.message}`, { cause: error });
       }
+      await progress.stop(atItsEnd);
       return stats();
     } finally {
       over = true;
+      await progress.stop(false);
       forget();
       clearInterval(extending);
       await source.close().catch(() => undefined);

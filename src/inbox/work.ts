@@ -1,3 +1,5 @@
+import { declareWindow } from "../store/declare-window.ts";
+import { telemetry } from "../telemetry/channels.ts";
 import { emptyCounts, type OutcomeCounts } from "./outcome-counts.ts";
 import type { Handler } from "./handler.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -76,6 +78,11 @@ export function workPending(
     const forget = onWorker(worker.wake);
     try {
       await worker.start();
+      const { store, name, settings } = context;
+      if (settings.windowMs !== undefined) {
+        const warn = (message: string): void => telemetry.warning.publish({ message });
+        await declareWindow(store.cleanup, name.consumer, settings.windowMs, warn);
+      }
       await (options.untilDrained === true ? worker.drained() : untilStopped());
       worker.stop();
       await worker.finish(() => undefined);

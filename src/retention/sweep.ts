@@ -1,85 +1,131 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { hasCode } from "../errors.ts";
-import type { Driver, DriverConnection } from "../store/postgres/driver.ts";
-import { checkSchema } from "../store/postgres/migrate.ts";
-import { forgetBatch, ledgerPages } from "../store/postgres/forget.ts";
-import { wholeNumber } from "../whole-number.ts";
-
-export interface SweepOptions {
-  /** How long identities are kept, in milliseconds, by the clock of the database. */
-  readonly windowMs: number;
-  /** The schema that holds the inbox's tables. Default `inbox`. */
-  readonly schema?: string | undefined;
-  /** How long one batch may take, in milliseconds: batches grow and shrink to that. Default 50. */
-  readonly batchMs?: number | undefined;
-  /** How much of the time is spent on batches, in per cent; the rest is paused. Default 20. */
-  readonly dutyPercent?: number | undefined;
-  /** How long a batch may wait for a lock, in milliseconds, before it gives way. Default 100. */
-  readonly lockTimeoutMs?: number | undefined;
-  /** Ends the sweep after the batch that runs. What was forgotten stays so. */
-  readonly signal?: AbortSignal | undefined;
-}
+import { stretchPages, type CleanupBatch, type CleanupLease } from "../store/cleanup.ts";
+import type { Store } from "../store/store.ts";
+import { readRetention, type ConsumerRetention } from "./read-retention.ts";
 
 /** What a sweep did. */
-export interface Swept {
-  /** `busy`: another worker sweeps. `stopped`: by the signal. */
-  readonly ended: "done" | "busy" | "stopped";
+export interface Sweep {
+  /**
+   * `done`: all that was due is forgotten. `busy`: another worker is at it. `not due`: the last sweep was not long ago.
+   * `lost`: another worker took the lease, because this one gave no sign of life. `stopped`: by the signal.
+   */
+  readonly ended: "done" | "busy" | "not due" | "lost" | "stopped";
   readonly identities: number;
   readonly batches: number;
   /** Batches that gave way to somebody's lock, and were tried again. */
   readonly gaveWay: number;
+  readonly durationMs: number;
+  /** What is set for each consumer, and what some of them wait for; before the sweep. */
+  readonly consumers: readonly ConsumerRetention[];
 }
 
-const fewestPages = 8;
-const mostPages = 4_096;
+export interface SweepSettings {
+  readonly store: Store;
+  readonly workerId: string;
+  readonly leaseMs: number;
+  /** Not if a sweep ended within this time, in milliseconds; 0: in any case. */
+  readonly notWithinMs: number;
+  readonly skewMs: number;
+  readonly batchMs: number;
+  readonly dutyPercent: number;
+  readonly lockTimeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+interface Counts {
+  identities: number;
+  batches: number;
+  gaveWay: number;
+}
+
+const mostStretches = 32;
 
 /**
- * One sweep over the ledger that forgets what is older than the window: in batches, each in a transaction of its own on
- * a connection of its own, which give way to claims and pause between. A batch that was cut off is repeated by the next
- * sweep. What comes in while it runs is younger than any window.
+ * One sweep: moves the horizons to where windows and sources allow, then forgets what is older, in batches, each a
+ * transaction of its own, which give way to claims and pause between. A batch that was cut off is repeated by the next
+ * sweep. Dying anywhere loses nothing: horizons go before deletes, and a lease ends by itself.
  */
-export async function sweep(driver: Driver, options: SweepOptions): Promise<Swept> {
-  const { signal, windowMs } = options;
-  const schema = options.schema ?? "inbox";
-  wholeNumber("windowMs", windowMs, windowMs, 1, 3_155_760_000_000);
-  const batchMs = wholeNumber("batchMs", options.batchMs, 50, 1, 60_000);
-  const dutyPercent = wholeNumber("dutyPercent", options.dutyPercent, 20, 1, 100);
-  const lockTimeoutMs = wholeNumber("lockTimeoutMs", options.lockTimeoutMs, 100, 1, 60_000);
-  const connection = await driver.connect(5_000);
-  let [identities, batches, gaveWay, page, pages] = [0, 0, 0, 0, fewestPages];
+export async function sweep(settings: SweepSettings): Promise<Sweep> {
+  const { store, workerId, leaseMs, notWithinMs } = settings;
+  const startedAt = performance.now();
+  const counts: Counts = { identities: 0, batches: 0, gaveWay: 0 };
+  const result = (ended: Sweep["ended"], consumers: readonly ConsumerRetention[]): Sweep => ({
+    ...{ ended, ...counts, consumers },
+    durationMs: performance.now() - startedAt,
+  });
+  const lease = await store.cleanup.take(workerId, leaseMs, notWithinMs);
+  if (lease === undefined) {
+    const { workerId: holder } = await store.cleanup.state();
+    return result(holder === undefined && notWithinMs > 0 ? "not due" : "busy", []);
+  }
+  let failure: string | undefined;
   try {
-    await checkSchema(connection, schema);
-    const last = await ledgerPages(connection, schema);
-    while (page < last) {
-      if (signal?.aborted === true) return { ended: "stopped", identities, batches, gaveWay };
-      const start = performance.now();
-      const batch = { firstPage: page, pages, olderThanMs: windowMs, lockTimeoutMs };
-      const forgotten = await orGiveWay(connection, schema, batch);
-      const took = performance.now() - start;
-      if (forgotten === "gave way") gaveWay += 1;
-      else if (forgotten.kind === "busy") return { ended: "busy", identities, batches, gaveWay };
-      else {
-        identities += forgotten.identities;
-        batches += 1;
-        page += pages;
-      }
-      const factor = forgotten === "gave way" ? 0.5 : Math.min(2, Math.max(0.5, batchMs / Math.max(took, 1)));
-      pages = Math.min(mostPages, Math.max(fewestPages, Math.round(pages * factor)));
-      await rest((took * (100 - dutyPercent)) / dutyPercent, signal);
-    }
-    return { ended: "done", identities, batches, gaveWay };
+    const consumers = await readRetention(store);
+    await moveHorizons(settings, consumers);
+    return result(await forgetAll(settings, lease, counts), consumers);
+  } catch (error) {
+    failure = error instanceof Error ? error.message : String(error);
+    throw error;
   } finally {
-    connection.release();
+    await store.cleanup.give(lease, failure).catch(() => undefined);
   }
 }
 
-async function orGiveWay(
-  connection: DriverConnection,
-  schema: string,
-  batch: Parameters<typeof forgetBatch>[2],
-) {
+/** Nothing of a consumer moves while one of its sources makes no progress, or none is known. */
+async function moveHorizons(
+  { store, skewMs }: SweepSettings,
+  consumers: readonly ConsumerRetention[],
+): Promise<void> {
+  for (const { consumer, producer, waitsFor, before } of consumers) {
+    if (before === undefined || waitsFor.length > 0) continue;
+    await store.retention.advance({ consumer, producer }, { skewMs, notAfter: before });
+  }
+}
+
+async function forgetAll(
+  settings: SweepSettings,
+  lease: CleanupLease,
+  counts: Counts,
+): Promise<Sweep["ended"]> {
+  const { store, batchMs, dutyPercent, lockTimeoutMs, signal } = settings;
+  const due = await store.cleanup.due(lease);
+  let most = 1;
+  for (let next = 0; next < due.length;) {
+    if (signal?.aborted === true) return "stopped";
+    const firstPage = due[next] as number;
+    const stretches = neighbours(due, next, most);
+    const start = performance.now();
+    const forgotten = await orGiveWay(store, lease, {
+      ...{ firstPage, pages: stretches * stretchPages, lockTimeoutMs },
+    });
+    const took = Math.max(1, performance.now() - start);
+    if (forgotten === "lost") return "lost";
+    if (forgotten === "gave way") {
+      counts.gaveWay++;
+      most = Math.max(1, Math.floor(most / 2));
+    } else {
+      counts.identities += forgotten.identities;
+      counts.batches++;
+      next += stretches;
+      most = Math.min(mostStretches, Math.max(1, Math.round(stretches * Math.min(2, batchMs / took))));
+    }
+    const restMs = Math.min((took * (100 - dutyPercent)) / dutyPercent, settings.leaseMs / 3);
+    if (next < due.length) await rest(restMs, signal);
+  }
+  return "done";
+}
+
+/** How many stretches from here on follow one another without a gap. */
+function neighbours(due: readonly number[], from: number, most: number): number {
+  let count = 1;
+  while (count < most && due[from + count] === (due[from] as number) + count * stretchPages) count++;
+  return count;
+}
+
+async function orGiveWay(store: Store, lease: CleanupLease, batch: CleanupBatch) {
   try {
-    return await forgetBatch(connection, schema, batch);
+    return await store.cleanup.forget(lease, batch);
   } catch (error) {
     // A lock that was not had in time, or a deadlock that this side lost.
     if (hasCode(error, "55P03") || hasCode(error, "40P01")) return "gave way";

@@ -42,8 +42,8 @@ export interface CleanupState {
 
 /** Forgetting in batches. Each method is a transaction of its own on a connection of its own. */
 export interface CleanupStore {
-  /** The lease, if nobody else holds it, by the clock of the database. */
-  take(workerId: string, leaseMs: number): Promise<CleanupLease | undefined>;
+  /** The lease, if nobody else holds it and no sweep ended within `notWithinMs`, by the clock of the database. */
+  take(workerId: string, leaseMs: number, notWithinMs: number): Promise<CleanupLease | undefined>;
   /** Keeps the lease between batches; false: it is lost. */
   keep(lease: CleanupLease): Promise<boolean>;
   /** Gives it back, with what the sweep came to. */
@@ -55,6 +55,8 @@ export interface CleanupStore {
   /** Forgets what is due in some pages; `lost`: another worker has the lease, nothing was done. */
   forget(lease: CleanupLease, batch: CleanupBatch): Promise<{ readonly identities: number } | "lost">;
   state(): Promise<CleanupState>;
+  /** A process tells how long it wants identities kept: the longest of all wins. Resolves with what holds; `undefined`: for ever. */
+  declareWindow(consumer: string, windowMs: number): Promise<number | undefined>;
 }
 
 /** Pages that one row of `ledger_stretch` tells of. */

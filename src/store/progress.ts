@@ -33,4 +33,6 @@ export interface ProgressStore {
   /** The worker has no say any more. */
   leave(consumer: string, source: string, workerId: string): Promise<void>;
   list(consumer?: string): Promise<readonly SourceProgress[]>;
+  /** Forgets a source that will bring nothing any more; false: it is not known. One that reports again begins anew. */
+  retire(consumer: string, source: string): Promise<boolean>;
 }

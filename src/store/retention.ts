@@ -24,7 +24,7 @@ export interface AdvanceOptions {
 
 /**
  * Windows and horizons. What may be forgotten is decided here and committed before anything is deleted; deleting goes by
- * it (`forgetBatch`). Nothing moves a horizon back.
+ * it (`CleanupStore`). Nothing moves a horizon back.
  */
 export interface RetentionStore {
   /** All that is set, or what is set for one consumer. */

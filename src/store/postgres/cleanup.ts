@@ -35,9 +35,10 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
     (await connection.query(sql.keep, [...own(lease), lease.leaseMs])).rows.length > 0;
 
   return {
-    take: (workerId, leaseMs) =>
+    take: (workerId, leaseMs, notWithinMs) =>
       withConnection(async (connection) => {
-        const { rows } = await connection.query<{ token: string }>(sql.take, [workerId, leaseMs]);
+        const values = [workerId, leaseMs, String(notWithinMs)];
+        const { rows } = await connection.query<{ token: string }>(sql.take, values);
         return rows[0] === undefined ? undefined : { workerId, token: rows[0].token, leaseMs };
       }),
     keep: (lease) => withConnection((connection) => keep(connection, lease)),
@@ -90,6 +91,13 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
         const { command } = await connection.query("commit");
         if (command !== "COMMIT") throw new InboxError("commit-refused", "A batch was rolled back.");
         return { identities: rows[0]?.identities ?? 0 };
+      }),
+
+    declareWindow: (consumer, windowMs) =>
+      withConnection(async (connection) => {
+        await connection.query(sql.declareWindow, [consumer, String(windowMs)]);
+        const { rows } = await connection.query<{ window_ms: number | null }>(sql.windowOf, [consumer]);
+        return rows[0]?.window_ms ?? undefined;
       }),
 
     state: () =>

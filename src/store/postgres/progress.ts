@@ -37,5 +37,10 @@ export function progressStore(schema: string, withConnection: WithConnection): P
           stoodMs: Number(row.stood_ms),
         }));
       }),
+    retire: (consumer, source) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ known: boolean }>(sql.retireSource, [consumer, source]);
+        return rows[0]?.known === true;
+      }),
   };
 }

@@ -24,7 +24,7 @@ const toRetention = (row: RetentionColumns): Retention => ({
 
 /** Windows and horizons in PostgreSQL. */
 export function retentionStore(sql: PostgresSql, withConnection: WithConnection): RetentionStore {
-  /** One change at a time; the mark of it is set behind its commit. Dying between them leaves that to `forgetBatch`. */
+  /** One change at a time; the mark of it is set behind its commit. Dying between them leaves that to the next batch of cleanup. */
   async function change<T>(
     connection: DriverConnection,
     work: (connection: DriverConnection) => Promise<T>,

@@ -6,7 +6,9 @@ const takeCleanupSql = (schema: string): string => `
 update ${schema}.cleanup c
    set worker_id = $1::text::uuid, lease_token = c.lease_token + 1, last_error = null,
        leased_until = clock_timestamp() + $2::int * interval '1 millisecond'
-  from (select only_row from ${schema}.cleanup where leased_until < clock_timestamp() for update skip locked) free
+  from (select only_row from ${schema}.cleanup where leased_until < clock_timestamp()
+            and (finished_at is null or finished_at <= clock_timestamp() - $3::text::float8 * interval '1 millisecond')
+            for update skip locked) free
  where c.only_row = free.only_row
 returning c.lease_token::text as token`;
 
@@ -147,11 +149,22 @@ const dropStretchesSql = (schema: string): string => `
 delete from ${schema}.ledger_stretch
  where first_page >= $1::text::bigint and first_page < $2::text::bigint and consumer <> ''`;
 
+/** By primary key. Only ever longer; one that was taken away stays so. */
+const declareWindowSql = (schema: string): string => `
+insert into ${schema}.retention as r (consumer, producer, window_ms) values ($1::text, '', $2::text::bigint)
+on conflict (consumer, producer) do update set window_ms = excluded.window_ms, changed_at = clock_timestamp()
+ where r.window_ms < excluded.window_ms`;
+
+const windowOfSql = (schema: string): string => `
+select window_ms::float8 as window_ms from ${schema}.retention where consumer = $1::text and producer = ''`;
+
 export const cleanupSql = (schema: string) => ({
   take: takeCleanupSql(schema),
   keep: keepCleanupSql(schema),
   give: giveCleanupSql(schema),
   state: cleanupStateSql(schema),
+  declareWindow: declareWindowSql(schema),
+  windowOf: windowOfSql(schema),
   cuts: cutsSql(schema),
   forgetStops: forgetStopsSql(schema),
   freshStretches: freshStretchesSql(schema),

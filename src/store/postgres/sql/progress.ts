@@ -6,6 +6,17 @@ select ${schema}.report_progress($1::text, $2::text, $3::text::uuid, $4::text::f
 const leaveSourceSql = (schema: string): string => `
 delete from ${schema}.source_worker where consumer = $1::text and source = $2::text and worker_id = $3::text::uuid`;
 
+/** By primary keys. */
+const retireSourceSql = (schema: string): string => `
+with workers as (
+  delete from ${schema}.source_worker where consumer = $1::text and source = $2::text
+), stops as (
+  delete from ${schema}.source_stop where consumer = $1::text and source = $2::text
+), known as (
+  delete from ${schema}.source_clock where consumer = $1::text and source = $2::text returning true
+)
+select exists (select from known) as known`;
+
 /** Standing still: no advance for four reports. */
 export const standing = "s.advanced_at < clock_timestamp() - make_interval(secs => s.every_ms::float8 / 250)";
 
@@ -24,4 +35,5 @@ export const progressSql = (schema: string) => ({
   reportProgress: reportProgressSql(schema),
   leaveSource: leaveSourceSql(schema),
   listProgress: listProgressSql(schema),
+  retireSource: retireSourceSql(schema),
 });
