@@ -24,3 +24,10 @@ export type {
   RabbitmqClientPublishConnection,
   RabbitmqClientReturn,
 } from "./destinations/rabbitmq/rabbitmq-client.ts";
+export { natsDestination } from "./destinations/nats.ts";
+export type {
+  NatsDestinationOptions,
+  NatsHeaders,
+  NatsPublishClient,
+  NatsPublished,
+} from "./destinations/nats.ts";
