@@ -9,15 +9,16 @@ import { counted } from "./table.ts";
 /** Carries a recorded decision out, batch by batch, and tells how it went. The first Ctrl-C stops between two batches. */
 export async function carryOutDecision(
   io: Io,
-  quarantine: Quarantine,
+  desk: Pick<Quarantine, "carryOn">,
   recorded: BulkDecision,
   json: boolean,
+  noun: "quarantine" | "outbox" = "quarantine",
 ): Promise<ExitCode> {
   const stop = new AbortController();
   const signals = onStopSignals(() => stop.abort());
   let decision: BulkDecision;
   try {
-    decision = await quarantine.carryOn(recorded.id, {
+    decision = await desk.carryOn(recorded.id, {
       signal: stop.signal,
       onBatch: ({ matched, decided }) => io.status(`${decided} of ${matched}`),
     });
@@ -36,7 +37,7 @@ export async function carryOutDecision(
     );
   }
   if (decision.finishedAt === undefined) {
-    io.say(`${matched - decided - skipped} are not reached yet. Run: inbox quarantine resume ${id}`);
+    io.say(`${matched - decided - skipped} are not reached yet. Run: inbox ${noun} resume ${id}`);
   }
   return skipped > 0 || decision.finishedAt === undefined ? exitCodes.foundSomething : exitCodes.fine;
 }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { explainCommand } from "./commands/explain.ts";
 import { identifyCommand } from "./commands/identify.ts";
 import { migrateCommand } from "./commands/migrate.ts";
+import { outboxCommand } from "./commands/outbox.ts";
 import { pendingCommand } from "./commands/pending.ts";
 import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
@@ -47,6 +48,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(migrateCommand(io, ended))
     .addCommand(quarantineCommand(io, ended))
     .addCommand(pendingCommand(io, ended))
+    .addCommand(outboxCommand(io, ended))
     .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
     .addCommand(retentionCommand(io, ended))

@@ -28,8 +28,12 @@ export const addFilter = (command: Command): Command =>
     .option("--message-id <id>", "only of this message")
     .option("--type <type>", "only messages of this type")
     .option("--key <key>", "only messages of this key")
-    .option("--since <time>", "only what failed last at this time or later, such as 2030-01-31T12:00Z", time)
-    .option("--until <time>", "only what failed last before this time", time)
+    .option(
+      "--since <time>",
+      "only what failed last at this time or later, such as 2030-01-31T12:00Z",
+      moment,
+    )
+    .option("--until <time>", "only what failed last before this time", moment)
     .option("--text <text>", "only with this text in the error, whatever its case");
 
 /** `--status`, for what may be about decided entries too. */
@@ -50,15 +54,15 @@ export const leavesOut = ({ status: _, ...filter }: QuarantineFilter): boolean =
   Object.values(filter).some((part) => part !== undefined);
 
 /** The same moment on every machine: a time without a zone is UTC, as all that is shown. */
-function time(text: string): Date {
+export function moment(text: string): Date {
   const match = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(
     text,
   );
-  const moment = new Date(
+  const value = new Date(
     match === null ? Number.NaN : `${match[1]}T${match[2] ?? "00:00"}${match[3] ?? "Z"}`,
   );
-  if (Number.isNaN(moment.getTime()) || moment.getUTCFullYear() < 1) {
+  if (Number.isNaN(value.getTime()) || value.getUTCFullYear() < 1) {
     throw new InvalidArgumentError("It must be a time such as 2030-01-31 or 2030-01-31T12:00Z.");
   }
-  return moment;
+  return value;
 }

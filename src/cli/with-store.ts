@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { createOutboxConsole, type OutboxConsole } from "../outbox/console.ts";
 import { createPending, type Pending } from "../pending/pending.ts";
 import { createQuarantine, type Quarantine } from "../quarantine/quarantine.ts";
 import type { RedactionOptions } from "../quarantine/redact.ts";
@@ -31,6 +32,7 @@ export interface Desk {
   readonly store: Store;
   readonly quarantine: Quarantine;
   readonly pending: Pending;
+  readonly outbox: OutboxConsole;
   /** What of bodies is not shown. */
   readonly hidden: RedactionOptions;
 }
@@ -48,7 +50,8 @@ export async function withStore(
     const store = postgres(database.pool, { schema, payloadKeys });
     const quarantine = createQuarantine({ store, ...hidden });
     const pending = createPending({ store, ...hidden });
-    await use({ store, quarantine, pending, hidden });
+    const outbox = createOutboxConsole({ store, ...hidden });
+    await use({ store, quarantine, pending, outbox, hidden });
   } finally {
     await database.close();
   }

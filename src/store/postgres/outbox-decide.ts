@@ -153,7 +153,10 @@ export async function carryOnEffects(
 ): Promise<BulkDecision | undefined> {
   if (!isRowId(decisionId)) return undefined;
   const known = await findDecision(connection, sql, decisionId);
-  if (known === undefined || known.finishedAt !== undefined || known.kind === "purge") return known;
+  if (known === undefined || known.finishedAt !== undefined) return known;
+  const { kind } = known;
+  // Effects are neither purged nor applied late.
+  if (kind !== "retry" && kind !== "discard") return known;
   void connection.query(begin);
   const { rows } = await connection.query<{ batch: number; entry_ids: string }>(sql.nextOutboxBatch, [
     decisionId,
@@ -166,7 +169,7 @@ export async function carryOnEffects(
     void connection.query(sql.lockEffectLanes, [next.entry_ids]);
     const locked = await connection.query<{ id: string }>(sql.lockRefusals, [next.entry_ids]);
     const ids = numberArray(locked.rows.map(({ id }) => id));
-    const decided = await apply(connection, sql, known.kind, ids, decisionId, known);
+    const decided = await apply(connection, sql, kind, ids, decisionId, known);
     void connection.query(sql.finishOutboxBatch, [decisionId, next.batch, decided, total - decided]);
   }
   await committed(connection, decisionId);
