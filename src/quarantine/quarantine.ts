@@ -9,7 +9,7 @@ import type {
   QuarantineListOptions,
   QuarantineRow,
 } from "../store/quarantine-entry.ts";
-import type { BulkDecision, Decider, QuarantineStore } from "../store/quarantine-store.ts";
+import type { BulkDecision, Decider, DecisionOnEntries, QuarantineStore } from "../store/quarantine-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Chunks } from "./chunk-lines.ts";
 import { checkedDecider } from "./decider.ts";
@@ -67,6 +67,11 @@ export interface Quarantine {
    * Rejects with `entry-missing`, `already-decided`, `already-applied`, `already-pending` or `decision-needs`.
    */
   retry(id: string, decider: Decider): Promise<string>;
+  /**
+   * Gives a `late` entry back to be handled, which `retry` does not: it may have been applied and forgotten, so find out
+   * first. However often it is decided or delivered, it takes effect once. Rejects as `retry` does.
+   */
+  apply(id: string, decider: Decider): Promise<string>;
   /** `retry` with a changed message; the entry keeps what came beside it. Also rejects with `invalid-payload`. */
   repair(id: string, changes: RepairInput, decider: Decider): Promise<string>;
   /** What a repair would change. Refuses what `repair` would refuse about the message, and decides nothing. */
@@ -75,9 +80,11 @@ export interface Quarantine {
   discard(id: string, decider: Decider): Promise<string>;
   /**
    * Decides on all open entries that fit. Answers as soon as the decision is recorded, which is when it counts; then
-   * call `carryOn` until it is finished. Rejects with `count-changed`.
+   * call `carryOn` until it is finished. What is late is skipped. Rejects with `count-changed`.
    */
   retryMany(filter: OpenFilter, decider: ManyDecider): Promise<BulkDecision>;
+  /** Of the open entries that fit those that are late; `expected` is their number. */
+  applyMany(filter: Omit<OpenFilter, "code">, decider: ManyDecider): Promise<BulkDecision>;
   discardMany(filter: OpenFilter, decider: ManyDecider): Promise<BulkDecision>;
   /** Carries a decision on many out, batch by batch. Any number of processes may; rejects with `entry-missing`. */
   carryOn(decisionId: string, options?: CarryOnOptions): Promise<BulkDecision>;
@@ -110,7 +117,7 @@ export function createQuarantine({ store, payloadSchema, ...hidden }: Quarantine
     if (entry === undefined) throw entryMissing(id);
     return entry;
   };
-  const decide = async (kind: "retry" | "discard", id: string, decider: Decider): Promise<string> =>
+  const decide = async (kind: DecisionOnEntries, id: string, decider: Decider): Promise<string> =>
     decided(await quarantined.decide(kind, id, checkedDecider(decider)));
 
   return {
@@ -125,6 +132,7 @@ export function createQuarantine({ store, payloadSchema, ...hidden }: Quarantine
     history: ({ consumer, ...identity }) => quarantined.history(identityDigest(consumer, identity)),
 
     retry: (id, decider) => decide("retry", id, decider),
+    apply: (id, decider) => decide("apply", id, decider),
     discard: (id, decider) => decide("discard", id, decider),
     async repair(id, changes, decider) {
       const checked = checkedDecider(decider);
@@ -136,6 +144,7 @@ export function createQuarantine({ store, payloadSchema, ...hidden }: Quarantine
       return showRepair(redaction, entry, await repairRequest(entry, changes, payloadSchema));
     },
     retryMany: (filter, decider) => decideMany(quarantined, "retry", filter, decider),
+    applyMany: (filter, decider) => decideMany(quarantined, "apply", { ...filter, code: "late" }, decider),
     discardMany: (filter, decider) => decideMany(quarantined, "discard", filter, decider),
     carryOn: (decisionId, options = {}) => carryOn(quarantined, decisionId, options),
     unfinished: () => quarantined.unfinished(),
@@ -156,7 +165,7 @@ function decided(answer: string | InboxError): string {
 
 async function decideMany(
   store: QuarantineStore,
-  kind: "retry" | "discard",
+  kind: DecisionOnEntries,
   filter: OpenFilter,
   { expected, ...decider }: ManyDecider,
 ): Promise<BulkDecision> {

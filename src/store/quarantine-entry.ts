@@ -36,7 +36,7 @@ export type QuarantineStatus = "open" | "retried" | "repaired" | "discarded";
 export interface EntryDecision {
   /** The decision's number; many entries may share one. */
   readonly id: string;
-  readonly kind: "retry" | "repair" | "discard";
+  readonly kind: "retry" | "apply" | "repair" | "discard";
   readonly by: string;
   readonly why: string;
   readonly at: Date;

@@ -17,10 +17,16 @@ export interface Decider {
   readonly why: string;
 }
 
+/**
+ * `retry`: given back to be handled, as it is; not what is late. `apply`: the same for what is late, by the word of somebody
+ * who knows that it was not applied. `discard`: it will not be handled.
+ */
+export type DecisionOnEntries = "retry" | "apply" | "discard";
+
 /** A decision on many entries. It counts as soon as it is recorded; the entries follow in batches. */
 export interface BulkDecision extends Decider {
   readonly id: string;
-  readonly kind: "retry" | "discard" | "purge";
+  readonly kind: DecisionOnEntries | "purge";
   readonly at: Date;
   /** The filter, as JSON. */
   readonly filter: string;
@@ -97,7 +103,7 @@ export interface QuarantineStore {
    * Decides on one entry: compares and sets its status. Resolves with the decision's number, or with the error that says
    * why not: `entry-missing`, `already-decided`, `already-applied`, `already-pending`, `decision-needs`.
    */
-  decide(kind: "retry" | "discard", id: string, decider: Decider): Promise<string | InboxError>;
+  decide(kind: DecisionOnEntries, id: string, decider: Decider): Promise<string | InboxError>;
   /** `decide` with another body, or an identity. */
   repair(id: string, request: RepairRequest, decider: Decider): Promise<string | InboxError>;
   /**
@@ -105,7 +111,7 @@ export interface QuarantineStore {
    * call `carryOn` until it is finished.
    */
   decideMany(
-    kind: "retry" | "discard",
+    kind: DecisionOnEntries,
     filter: QuarantineFilter,
     decider: Decider,
     expected: number,

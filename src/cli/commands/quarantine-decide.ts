@@ -5,6 +5,7 @@ import type { Quarantine } from "../../quarantine/quarantine.ts";
 import type { QuarantineFilter } from "../../store/quarantine-entry.ts";
 import type { Decider } from "../../store/quarantine-store.ts";
 import { carryOutDecision } from "../carry-out.ts";
+import { confirmedCount } from "../confirm-count.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -24,11 +25,16 @@ interface Options extends FilterOptions, DeciderOptions, StoreOptions {
   readonly json?: true;
 }
 
-type Kind = "retry" | "discard";
+type Kind = "retry" | "apply" | "discard";
 
 const about: Readonly<Record<Kind, { readonly description: string; readonly done: string }>> = {
   retry: {
     description: "give entries back to be handled, as they are, by the running workers",
+    done: "given back to be handled",
+  },
+  apply: {
+    description:
+      "give late entries back to be handled: they are older than what the ledger remembers, and you know that they were not applied",
     done: "given back to be handled",
   },
   discard: {
@@ -49,7 +55,7 @@ Examples:
 
 Exit codes: 0 all decided, 1 refused or failed, 2 wrong usage, 3 some entries could not be decided on, or are left.`;
 
-/** `inbox quarantine retry` and `discard`. */
+/** `inbox quarantine retry`, `apply` and `discard`. */
 export function quarantineDecideCommand(io: Io, ended: Action, kind: Kind): Command {
   const command = addFilter(storeCommand(kind))
     .description(about[kind].description)
@@ -61,8 +67,11 @@ export function quarantineDecideCommand(io: Io, ended: Action, kind: Kind): Comm
     .addOption(jsonOption())
     .addHelpText("after", notes(kind))
     .action((ids: readonly string[], options: Options) => {
-      const filter = filterOf(options);
-      checkChoice(ids, filter, options.all === true);
+      const given = filterOf(options);
+      checkChoice(ids, given, options.all === true);
+      if (kind === "apply" && (given.code ?? "late") !== "late")
+        throw new UsageError("Only late entries are applied: leave --code out, or retry the others.");
+      const filter = kind === "apply" ? { ...given, code: "late" } : given;
       return withStore(io, options, async ({ quarantine }) => {
         if (options.dryRun) return ended(await preview(io, quarantine, ids, filter, options));
         ended(
@@ -143,23 +152,10 @@ async function decideMany(
   filter: QuarantineFilter,
   options: Options,
 ): Promise<ExitCode> {
-  const expected = options.expected ?? (await confirmed(io, quarantine, kind, filter));
+  const count = options.expected ?? (await quarantine.count(filter));
+  const fit = counted(count, "open entry fits", "open entries fit");
+  const expected = options.expected ?? (await confirmedCount(io, kind, count, fit));
   const decider = await deciderOf(io, options);
   const recorded = await quarantine[`${kind}Many`](filter, { ...decider, expected });
   return carryOutDecision(io, quarantine, recorded, options.json === true);
-}
-
-/** Asks for the number, which nobody types without having read it. */
-async function confirmed(
-  io: Io,
-  quarantine: Quarantine,
-  kind: Kind,
-  filter: QuarantineFilter,
-): Promise<number> {
-  const count = await quarantine.count(filter);
-  const fit = counted(count, "open entry fits", "open entries fit");
-  const answer = await io.ask(`${fit}. To ${kind} ${count === 1 ? "it" : "them"}, type the number: `);
-  if (answer === undefined) throw new UsageError(`${fit}. Confirm with --expected ${count}.`);
-  if (answer.trim() === String(count)) return count;
-  throw new UsageError("Nothing is decided.");
 }

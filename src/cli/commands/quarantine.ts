@@ -22,6 +22,7 @@ export const quarantineCommand = (io: Io, ended: Action): Command =>
     .addCommand(quarantineShowCommand(io, ended))
     .addCommand(quarantineDryRunCommand(io, ended))
     .addCommand(quarantineDecideCommand(io, ended, "retry"))
+    .addCommand(quarantineDecideCommand(io, ended, "apply"))
     .addCommand(quarantineRepairCommand(io, ended))
     .addCommand(quarantineDecideCommand(io, ended, "discard"))
     .addCommand(quarantineResumeCommand(io, ended))

@@ -2,7 +2,13 @@ import { InboxError } from "../../errors.ts";
 import { showValue } from "../../message/show-value.ts";
 import type { BodyOwner, Protection } from "../protection.ts";
 import type { QuarantineFilter } from "../quarantine-entry.ts";
-import type { BulkAnswer, BulkDecision, Decider, RepairRequest } from "../quarantine-store.ts";
+import type {
+  BulkAnswer,
+  BulkDecision,
+  Decider,
+  DecisionOnEntries,
+  RepairRequest,
+} from "../quarantine-store.ts";
 import { numberArray } from "./array.ts";
 import type { DriverConnection } from "./driver.ts";
 import { filterValues, isRowId } from "./quarantine-read.ts";
@@ -35,6 +41,7 @@ interface WhyNotRow {
   readonly kind: string | null;
   readonly decided_at: Date | null;
   readonly named: boolean;
+  readonly code: string;
   readonly message_id: string | null;
   readonly processed_at: Date | null;
   readonly kept: boolean;
@@ -46,7 +53,7 @@ async function whyNot(
   connection: DriverConnection,
   sql: PostgresSql,
   id: string,
-  needs: "nothing" | "identity",
+  kind: DecisionOnEntries | "repair",
   digest: string | null = null,
 ): Promise<InboxError | undefined> {
   const { rows } = await connection.query<WhyNotRow>(sql.whyNot, [id, digest]);
@@ -58,7 +65,19 @@ async function whyNot(
     const text = `Entry ${id} is ${row.status}: decided by ${who} at ${when}.`;
     return new InboxError("already-decided", text);
   }
-  if (needs === "nothing") return undefined;
+  if (kind === "discard") return undefined;
+  if (kind === "retry" && row.code === "late") {
+    const text =
+      `Entry ${id} is late: it may have been applied and forgotten, so it is not simply retried. ` +
+      `Find out whether it was, then apply it (inbox quarantine apply ${id}) or discard it.`;
+    return new InboxError("decision-needs", text);
+  }
+  if (kind === "apply" && row.code !== "late") {
+    return new InboxError(
+      "decision-needs",
+      `Entry ${id} is not late, so there is nothing to apply: retry it.`,
+    );
+  }
   if (!row.named && digest === null) {
     const text = `Entry ${id} has no identity, so it cannot be retried. Repair it by giving it one, or discard it.`;
     return new InboxError("decision-needs", text);
@@ -83,19 +102,18 @@ const missing = (id: string): InboxError =>
 export async function decideOne(
   connection: DriverConnection,
   sql: PostgresSql,
-  kind: "retry" | "discard",
+  kind: DecisionOnEntries,
   id: string,
   decider: Decider,
 ): Promise<string | InboxError> {
   if (!isRowId(id)) return missing(id);
   void connection.query(begin);
   void connection.query(sql.lockEntries, [numberArray([id])]);
-  if (kind === "retry") void connection.query(sql.lockIdentities, [numberArray([id])]);
+  if (kind !== "discard") void connection.query(sql.lockIdentities, [numberArray([id])]);
   const decision = await insertDecision(connection, sql, kind, id, decider);
   const decided = await apply(connection, sql, kind, numberArray([id]), decision);
   if (decided === 0) {
-    const needs = kind === "retry" ? "identity" : "nothing";
-    return rollback(connection, (await whyNot(connection, sql, id, needs)) ?? missing(id));
+    return rollback(connection, (await whyNot(connection, sql, id, kind)) ?? missing(id));
   }
   await commit(connection);
   return decision;
@@ -121,12 +139,14 @@ async function insertDecision(
 async function apply(
   connection: DriverConnection,
   sql: PostgresSql,
-  kind: "retry" | "discard",
+  kind: DecisionOnEntries,
   ids: string,
   decision: string,
 ): Promise<number> {
-  const statement = kind === "retry" ? sql.retryEntries : sql.discardEntries;
-  const { rows } = await connection.query<{ id: string }>(statement, [ids, decision]);
+  const { rows } =
+    kind === "discard"
+      ? await connection.query<{ id: string }>(sql.discardEntries, [ids, decision])
+      : await connection.query<{ id: string }>(sql.retryEntries, [ids, decision, kind === "apply"]);
   if (kind === "discard" && rows.length > 0) {
     await connection.query(sql.releaseKeys, [numberArray(rows.map(({ id }) => id))]);
   }
@@ -157,7 +177,7 @@ export async function repairEntry(
     ...[fingerprint.digest, fingerprint.mode, ""],
   ]);
   void connection.query(sql.lockIdentity, [digest]);
-  const refused = await whyNot(connection, sql, id, "identity", digest);
+  const refused = await whyNot(connection, sql, id, "repair", digest);
   if (refused !== undefined) return rollback(connection, refused);
   if (digest !== own && (await reserved).rowCount === 0) {
     const text =
@@ -188,7 +208,7 @@ export async function repairEntry(
 export async function decideMany(
   connection: DriverConnection,
   sql: PostgresSql,
-  kind: "retry" | "discard",
+  kind: DecisionOnEntries,
   filter: QuarantineFilter,
   decider: Decider,
   expected: number,
@@ -226,7 +246,7 @@ export async function carryOn(
     const total = next.entry_ids.split(",").length;
     const locked = await connection.query<{ id: string }>(sql.lockEntries, [next.entry_ids]);
     const ids = numberArray(locked.rows.map(({ id }) => id));
-    if (known.kind === "retry") void connection.query(sql.lockIdentities, [ids]);
+    if (known.kind !== "discard") void connection.query(sql.lockIdentities, [ids]);
     const decided = await apply(connection, sql, known.kind, ids, decisionId);
     void connection.query(sql.finishBatch, [decisionId, next.batch, decided, total - decided]);
   }

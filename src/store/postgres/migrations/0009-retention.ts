@@ -46,6 +46,10 @@ comment on sequence ${schema}.horizon_mark is
 -- Who may not read it would take it for never called, without an error.
 grant select on sequence ${schema}.horizon_mark to public;
 
+alter table ${schema}.decision
+  drop constraint decision_kind,
+  add constraint decision_kind check (kind in ('retry', 'apply', 'repair', 'discard', 'purge'));
+
 create function ${schema}.publish_horizon() returns void
 language plpgsql
 as $function$

@@ -99,11 +99,14 @@ select from ${schema}.message m
 
 /**
  * Gives locked entries back to pending at their places, and marks those that went there. The ledger then has the body
- * that goes, so that its redelivery is known. By primary keys, pending by its own.
+ * that goes, so that its redelivery is known. What is late goes only where that was meant. By primary keys, pending by
+ * its own.
  */
 const retryEntriesSql = (schema: string): string => `
 with fit as materialized (
-  select array_agg(q.id) as ids from ${schema}.quarantine q where q.id = any ($1::text::bigint[]) and q.status = 'open'
+  select array_agg(q.id) as ids
+    from ${schema}.quarantine q
+   where q.id = any ($1::text::bigint[]) and q.status = 'open' and (q.code = 'late') = $3::boolean
 ), moved as materialized (
   select ${schema}.requeue(fit.ids) as id from fit
 ), known as (
