@@ -146,6 +146,11 @@ export const errorCatalogue = {
     meaning:
       "The id of an effect was used before at this destination, with another payload. Nothing was added.",
   },
+  "source-unknown": {
+    retryable: false,
+    meaning: "No source of that name has reported progress for the consumer. See: inbox retention status",
+  },
+  "identity-unknown": { retryable: false, meaning: "The consumer has no such message." },
   "window-too-short": {
     retryable: false,
     meaning:

@@ -11,6 +11,8 @@ export type { Cleanup, CleanupOptions, CleanupStatus } from "./cleanup.ts";
 export type { BrokerFacts, DeadLetterFacts, DeclaredFacts, MeasuredFacts, RetentionFacts } from "./facts.ts";
 export { measureLedger } from "./measure.ts";
 export type { Measured, MeasureOptions } from "./measure.ts";
+export { createRetentionAdmin } from "./desk.ts";
+export type { EraseOptions, RetentionAdmin } from "./desk.ts";
 export { retentionPlan } from "./plan.ts";
 export type { RetentionPlan } from "./plan.ts";
 export type { ConsumerRetention } from "./read-retention.ts";

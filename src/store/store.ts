@@ -10,6 +10,7 @@ import type { ProgressStore } from "./progress.ts";
 import type { QueryResult, Statement } from "./statement.ts";
 import type { QuarantineInsert } from "./quarantine-entry.ts";
 import type { QuarantineStore } from "./quarantine-store.ts";
+import type { RetentionDesk } from "./retention-desk.ts";
 import type { RetentionStore } from "./retention.ts";
 
 /** One message as the claim sees it. */
@@ -162,6 +163,7 @@ export interface Store {
   readonly retention: RetentionStore;
   readonly progress: ProgressStore;
   readonly cleanup: CleanupStore;
+  readonly retentionDesk: RetentionDesk;
   readonly outbox: OutboxStore;
   /** What operators ask of the outbox, and what relays tell them. */
   readonly outboxOperator: OutboxOperatorStore;

@@ -17,6 +17,7 @@ import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
 import { progressStore } from "./progress.ts";
+import { retentionDesk } from "./retention-desk.ts";
 import { retentionStore } from "./retention.ts";
 import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
@@ -160,6 +161,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     retention: retentionStore(sql, withConnection),
     progress: progressStore(quoteSchema(schemaName), withConnection),
     cleanup: cleanupStore(quoteSchema(schemaName), withConnection),
+    retentionDesk: retentionDesk(quoteSchema(schemaName), withConnection),
     pending: pendingStore(sql, protection, withConnection, driver, schemaName),
     outbox: outboxStore(outbox, refusals.recordRefusals, protection, withConnection),
     outboxOperator: outboxOperatorStore({ ...refusals, ...outboxStatus }, protection, withConnection),
