@@ -11,6 +11,7 @@ import { lease } from "./cases/lease.ts";
 import { noIdentity } from "./cases/no-identity.ts";
 import { order } from "./cases/order.ts";
 import { poison } from "./cases/poison.ts";
+import { stoppedProcess } from "./cases/stopped-process.ts";
 import { storeAway } from "./cases/store-away.ts";
 
 /** The whole suite; the long ones first, so that they run beside the others. */
@@ -20,6 +21,7 @@ export const cases: readonly Case[] = [
   brokerRestart,
   order,
   lease,
+  stoppedProcess,
   cutInHandler,
   cutInAck,
   poison,

@@ -19,6 +19,8 @@ export interface Consumer {
   readonly report: Report | undefined;
   /** Resolves when so many deliveries have come. */
   receives(count: number): Promise<void>;
+  /** Resolves when a delivery with one of these ids has come. */
+  receivesOneOf(ids: readonly (string | undefined)[]): Promise<void>;
   /** Resolves when so many deliveries are acknowledged. */
   acks(count: number): Promise<void>;
   /** Resolves when it has come to a pause of its plan. */
@@ -32,6 +34,10 @@ export interface Consumer {
   killed(): Promise<void>;
   /** Kills it now. */
   kill(): Promise<void>;
+  /** SIGSTOP: it stands still, with its connections open. */
+  freeze(): void;
+  /** SIGCONT. */
+  thaw(): void;
   /** SIGTERM; resolves when it has ended; rejects where it did not end well. */
   stop(): Promise<void>;
   /** It has ended. */
@@ -148,6 +154,8 @@ export async function startConsumer(
       return report;
     },
     receives: (count) => until(`${count} deliveries`, () => delivered.length >= count),
+    receivesOneOf: (ids) =>
+      until("a delivery that another one had", () => delivered.some((id) => ids.includes(id))),
     acks: (count) => until(`${count} acknowledgements`, () => acked.length >= count),
     paused: (at) => until(`it paused at "${at}"`, () => paused.includes(at)),
     go(at) {
@@ -177,6 +185,8 @@ export async function startConsumer(
       child.kill("SIGKILL");
       await closed;
     },
+    freeze: () => void child.kill("SIGSTOP"),
+    thaw: () => void child.kill("SIGCONT"),
     async stop() {
       await until("it was ready", () => ready);
       ending = true;

@@ -15,6 +15,7 @@ import type { FaultProxy } from "../support/fault-proxy.ts";
  * - `cut-in-handler`, `cut-in-ack`: the consumer's connections break while it handles, and around a settlement.
  * - `poison`: one message of 1,000 always fails; it alone goes to quarantine.
  * - `lease`: a handler takes longer than the broker leaves a delivery with a consumer.
+ * - `stopped-process`: a consumer is stopped (SIGSTOP) in a handler, others get what it had, and it wakes up.
  * - `broker-restart`: the broker is stopped and started again while consumers work.
  * - `graceful-stop`: SIGTERM under load; nothing that was settled is delivered again.
  * - `order`: messages of a key are applied in the order of sending, through failures and changes of consumers.
@@ -31,6 +32,7 @@ export const caseNames = [
   "cut-in-ack",
   "poison",
   "lease",
+  "stopped-process",
   "broker-restart",
   "graceful-stop",
   "order",

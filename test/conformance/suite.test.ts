@@ -17,6 +17,7 @@ const findings: readonly (readonly [CaseName, Fault, keyof Account | RegExp])[] 
   ["poison", "forgets a settlement", "unsettled"],
   ["poison", "settles twice", "refused"],
   ["lease", "never extends", "refused"],
+  ["stopped-process", "gives up when nothing is settled", /ended with 1/],
   ["broker-restart", "never reconnects", "lost"],
   ["graceful-stop", "forgets settlements at close", /settled before, and delivered again|"unsettled":[1-9]/],
   ["graceful-stop", "stays open", /ended with SIGABRT/],

@@ -1,5 +1,5 @@
 import type { TestContext } from "node:test";
-import { onTestEnd } from "../support/cleanup.ts";
+import { onTestEnd, type Scope } from "../support/cleanup.ts";
 import { requireOrSkip } from "../support/require-or-skip.ts";
 import type { ServiceFacts, ServiceName } from "./facts.ts";
 import { kinds } from "./kinds.ts";
@@ -62,16 +62,17 @@ function find<Name extends ServiceName>(name: Name): Promise<Found<ServiceFacts[
 /** What can be started for one test alone. PostgreSQL has `ownServer` of `test/support/server.ts`. */
 export type OwnName = Exclude<ServiceName, "postgres" | "pgbouncer">;
 
-/** A service of the test's own; it ends with the test. Skips and fails as `service` does. */
+/** A service of the test's own; it ends with the test, or with what `ends` is. Skips and fails as `service` does. */
 export async function ownService<Name extends OwnName>(
   t: TestContext,
   name: Name,
+  ends: Scope = t,
 ): Promise<OwnService<ServiceFacts[Name]> | undefined> {
   const made = await ownInstance<ServiceFacts[Name]>(name, kinds[name], help);
   if (typeof made === "string") {
     requireOrSkip(t, false, made);
     return undefined;
   }
-  onTestEnd(t, () => made.remove());
+  onTestEnd(ends, () => made.remove());
   return made;
 }

@@ -9,7 +9,8 @@ export const subject: Subject = {
   module: import.meta.filename,
   order: "one consumer",
   // Consumer processes have no use for what starts brokers.
-  open: async (t, needs) => (await import("./rabbitmq-place.ts")).openQueue(t, needs, "classic"),
+  open: async (t, needs, suite) =>
+    (await import("./rabbitmq-place.ts")).openQueue(t, needs, suite, "classic"),
 };
 
 export const makeSource = (config: RabbitmqConfig): Source =>

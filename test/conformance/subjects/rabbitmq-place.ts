@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
 import type { RabbitmqFacts } from "../../services/facts.ts";
 import { ownService, service, type OwnService } from "../../services/service.ts";
-import { onTestEnd } from "../../support/cleanup.ts";
+import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { faultProxy } from "../../support/fault-proxy.ts";
 import { requireOrSkip } from "../../support/require-or-skip.ts";
 import type { QueueType, RabbitmqConfig } from "./rabbitmq-source.ts";
@@ -15,15 +15,22 @@ const leaseMs = 2_000;
 const tickMs = 100;
 
 /** A queue of the case's own. */
-export async function openQueue(t: TestContext, needs: Needs, type: QueueType): Promise<Place | undefined> {
-  const alone = needs.restart === true || needs.shortLease === true;
-  const own = alone ? await ownService(t, "rabbitmq") : undefined;
-  const facts = alone ? own?.facts : await service(t, "rabbitmq");
+export async function openQueue(
+  t: TestContext,
+  needs: Needs,
+  suite: Scope,
+  type: QueueType,
+): Promise<Place | undefined> {
+  const own = needs.restart ? await ownService(t, "rabbitmq") : undefined;
+  const facts = needs.restart
+    ? own?.facts
+    : needs.shortLease
+      ? (await impatientBroker(t, suite))?.facts
+      : await service(t, "rabbitmq");
   if (facts === undefined) return undefined;
   const { management } = facts;
   const told = "only the management API tells what is in consumers' hands, and this broker has none";
   if (!requireOrSkip(t, management !== undefined, told) || management === undefined) return undefined;
-  if (own !== undefined && needs.shortLease) await shortenLease(own);
 
   const queue = needs.name;
   const publisher = publisherOf(facts.url);
@@ -37,6 +44,8 @@ export async function openQueue(t: TestContext, needs: Needs, type: QueueType): 
   const proxy = needs.line ? await faultProxy(t, facts) : undefined;
   const url = new URL(facts.url);
   if (proxy !== undefined) url.host = `${proxy.host}:${proxy.port}`;
+  // A quorum queue gives nothing back while the consumer owes the answer to the end of its channel.
+  if (needs.shortLease && type === "quorum") url.searchParams.set("heartbeat", "1");
   return {
     config: {
       ...{ url: url.href, queue, type },
@@ -100,6 +109,22 @@ async function total(management: string, queue: string): Promise<number> {
   const found = queues.find(({ name }) => name === queue)?.messages;
   // While the broker starts its queues are not all there.
   return found ?? 1;
+}
+
+// One a suite, for all its cases of a short lease.
+const impatient = new WeakMap<Scope, Promise<OwnService<RabbitmqFacts> | undefined>>();
+
+/** A broker that soon takes back what is not acknowledged. */
+function impatientBroker(t: TestContext, suite: Scope): Promise<OwnService<RabbitmqFacts> | undefined> {
+  const known = impatient.get(suite);
+  if (known !== undefined) return known;
+  const made = ownService(t, "rabbitmq", suite).then(async (own) => {
+    if (own === undefined) impatient.delete(suite);
+    else await shortenLease(own);
+    return own;
+  });
+  impatient.set(suite, made);
+  return made;
 }
 
 /** As the documentation says for all but tests: minutes, looked at once a minute. */

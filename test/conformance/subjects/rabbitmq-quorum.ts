@@ -9,7 +9,7 @@ export const subject: Subject = {
   module: import.meta.filename,
   order: "never",
   // Consumer processes have no use for what starts brokers.
-  open: async (t, needs) => (await import("./rabbitmq-place.ts")).openQueue(t, needs, "quorum"),
+  open: async (t, needs, suite) => (await import("./rabbitmq-place.ts")).openQueue(t, needs, suite, "quorum"),
 };
 
 export const makeSource = (config: RabbitmqConfig): Source =>
