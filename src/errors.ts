@@ -76,7 +76,17 @@ export const errorCatalogue = {
   "log-lost": {
     retryable: true,
     meaning:
-      "With strict order, another process took over the log (a partition) a message came from; the work was rolled back, and that process applies the message.",
+      "With strict order or the cursor strategy, another process took over the log (a partition) a message came from; the work was rolled back, and that process applies the message.",
+  },
+  "log-gap": {
+    retryable: true,
+    meaning:
+      "With the cursor strategy, a record came whose predecessor is not done; nothing was applied, it waits for that one.",
+  },
+  "log-changed": {
+    retryable: false,
+    meaning:
+      "With the cursor strategy, a topic is not the one that was read, or ends before what is applied. The text says what to accept.",
   },
   crashed: {
     retryable: false,

@@ -1,6 +1,8 @@
+import type { AcceptedRecord } from "../store/pending.ts";
 import { classifyError, isStoreAway } from "./classify-error.ts";
 import { busy, failUncounted, quarantineDoubtful } from "./fail.ts";
-import { settle, type Item } from "./item.ts";
+import { failFollowed, followsLog } from "./follow-items.ts";
+import { recordOf, settle, type Item } from "./item.ts";
 import { judgeSeen } from "./judge-seen.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { createLanes, type Lanes } from "./lanes.ts";
@@ -55,6 +57,7 @@ async function acceptItems(context: LaneContext, items: readonly Item[]): Promis
 
 async function attempt(context: LaneContext, items: readonly Item[]): Promise<readonly (readonly Item[])[]> {
   const { store, name, settings } = context;
+  if (followsLog(items)) return acceptRecords(context, items);
   try {
     const notNew = await store.pending.accept(name, settings.claimLockTimeoutMs, items.map(storedMessage));
     const met = new Map(notNew.map((one) => [one.digest, one]));
@@ -69,14 +72,46 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
     }
     return [];
   } catch (error) {
-    if (isStoreAway(error) && (await context.waitForStore?.(error)) === true) return [items];
-    if (items.length > 1 && !isStoreAway(error)) {
-      const middle = items.length >> 1;
-      return [items.slice(0, middle), items.slice(middle)];
-    }
-    const [item] = items;
-    if (item !== undefined && classifyError(error) === "conflict") busy(context, item, "busy", error);
-    else failUncounted(context, items, error);
-    return [];
+    return notStored(context, items, error);
   }
+}
+
+/** Records of logs: stored, and the cursors moved, all at once; else those that can be are tried again. */
+async function acceptRecords(
+  context: LaneContext,
+  items: readonly Item[],
+): Promise<readonly (readonly Item[])[]> {
+  const { store, name, settings } = context;
+  try {
+    const records = items.flatMap((item) => {
+      const position = recordOf(item);
+      return position === undefined ? [] : [{ message: storedMessage(item), position }];
+    });
+    const answers = await store.pending.acceptRecords(name, settings.claimLockTimeoutMs, records);
+    const all = answers.every((answer) => answer === "stored");
+    const having = (kind: AcceptedRecord): readonly Item[] => items.filter((_, i) => answers[i] === kind);
+    for (const item of having("passed")) settle(item, { outcome: "duplicate", settle: "ack" });
+    failFollowed(context, { lost: having("lost"), gaps: having("gap") });
+    if (!all) return [having("stored")];
+    for (const item of items) settle(item, { outcome: "stored", settle: "ack", waitsFor: "worker" });
+    return [];
+  } catch (error) {
+    return notStored(context, items, error);
+  }
+}
+
+async function notStored(
+  context: LaneContext,
+  items: readonly Item[],
+  error: unknown,
+): Promise<readonly (readonly Item[])[]> {
+  if (isStoreAway(error) && (await context.waitForStore?.(error)) === true) return [items];
+  if (items.length > 1 && !isStoreAway(error)) {
+    const middle = items.length >> 1;
+    return [items.slice(0, middle), items.slice(middle)];
+  }
+  const [item] = items;
+  if (item !== undefined && classifyError(error) === "conflict") busy(context, item, "busy", error);
+  else failUncounted(context, items, error);
+  return [];
 }

@@ -40,8 +40,19 @@ export async function claimItems(
   return { fresh, keysParked };
 }
 
-/** Stores those behind their key whose key is parked. Only asked where the consumer has parked keys at all. */
+/** Stores those behind their key whose key is parked. */
 export async function storeParked(
+  context: LaneContext,
+  tx: LaneTransaction,
+  claims: { readonly fresh: readonly Item[]; readonly keysParked: boolean },
+): Promise<Claimed> {
+  const claimed = await findParked(context, tx, claims);
+  if (claimed.behind.length > 0) await tx.storeBehind(claimed.behind.map(storedMessage));
+  return claimed;
+}
+
+/** Those whose key is parked; it stays so until the transaction ends. Only asked where the consumer has parked keys at all. */
+export async function findParked(
   context: LaneContext,
   tx: LaneTransaction,
   { fresh, keysParked }: { readonly fresh: readonly Item[]; readonly keysParked: boolean },
@@ -53,7 +64,6 @@ export async function storeParked(
   const parked = await tx.parkedKeys(keys);
   const isParked = ({ message: { key } }: Item): boolean => key !== undefined && parked.has(key);
   const behind = fresh.filter(isParked);
-  if (behind.length > 0) await tx.storeBehind(behind.map(storedMessage));
   return { fresh: fresh.filter((item) => !isParked(item)), behind, all: fresh };
 }
 

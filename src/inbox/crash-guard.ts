@@ -7,6 +7,7 @@ import { createGate } from "./gate.ts";
 import { settleTaken, workLane } from "./lane-attempt.ts";
 import type { Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
+import { withoutStuck } from "./stuck.ts";
 
 /**
  * Finds the message that kills its process. While nothing dies it costs one heartbeat a few seconds and no write a
@@ -41,8 +42,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
   }
 
   async function workCarefully(item: Item): Promise<void> {
-    const { key } = item.message;
-    if (key !== undefined && item.pending?.grant.stuck.has(key) === true) return;
+    if (withoutStuck(context, [item]).length === 0) return;
     let marks: { crashes: number; running: number };
     try {
       marks = await workers.markStarted(id, item.digest);

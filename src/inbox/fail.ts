@@ -1,7 +1,7 @@
-import { InboxError, type ErrorCode } from "../errors.ts";
+import { hasCode, InboxError, type ErrorCode } from "../errors.ts";
 import { asError, classifyError, errorText, isStoreAway } from "./classify-error.ts";
 import { isQuarantine, isRetryIn } from "./handler.ts";
-import { settle, type Item } from "./item.ts";
+import { orderOf, recordOf, settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { leave, leaveFollowers } from "./leave.ts";
 import { putOff, type Failure } from "./put-off.ts";
@@ -15,7 +15,9 @@ export const uncountedDelay = ({ settings }: LaneContext, failures: number): num
 export function failUncounted(context: LaneContext, items: readonly Item[], error: unknown): void {
   for (const item of items) {
     if (item.pending !== undefined) leave(context, item);
-    else {
+    else if (waitsInPlace(context, item, error)) {
+      context.deferral?.stash.add(item, orderOf(item) ?? "", uncountedDelay(context, 1));
+    } else {
       settle(item, {
         outcome: "failed",
         settle: "retry",
@@ -26,6 +28,10 @@ export function failUncounted(context: LaneContext, items: readonly Item[], erro
   }
 }
 
+/** Nothing of a log may overtake a record that is not done. Once the log is another process's, it is that one's care. */
+const waitsInPlace = ({ deferral }: LaneContext, item: Item, error: unknown): boolean =>
+  deferral !== undefined && recordOf(item) !== undefined && !hasCode(error, "log-lost");
+
 /** Answers an item whose claim somebody else holds, or that met other transactions' locks too often. */
 export function busy(
   context: LaneContext,
@@ -35,8 +41,9 @@ export function busy(
 ): void {
   if (item.pending !== undefined) return leave(context, item);
   const retryAfterMs = Math.round(context.settings.claimLockTimeoutMs * (1 + context.settings.random()));
-  const { key } = item.message;
-  if (context.deferral !== undefined && key !== undefined && context.settings.order !== "skip") {
+  const key = orderOf(item);
+  const ordered = context.settings.order !== "skip" || recordOf(item) !== undefined;
+  if (context.deferral !== undefined && key !== undefined && ordered) {
     return context.deferral.stash.add(item, key, retryAfterMs);
   }
   const text =
@@ -177,6 +184,7 @@ export async function quarantineItem(
       code,
       error: errorText(failure),
       attempts,
+      position: recordOf(item),
       pending: pending && { lease: pending.grant, position: pending.position },
       blocking,
     });

@@ -1,7 +1,7 @@
 import type { Fingerprint } from "../message/fingerprint.ts";
 import type { Message } from "../message/message.ts";
 import type { Claim } from "../store/store.ts";
-import type { LogPosition } from "../store/log.ts";
+import type { LogPosition, RecordPosition } from "../store/log.ts";
 import type { Lease } from "../store/pending.ts";
 import type { Handler } from "./handler.ts";
 import type { Processed } from "./outcome.ts";
@@ -33,7 +33,7 @@ export interface Item extends Claim {
   readonly redelivered: boolean;
   /** Where it comes from pending and not from a source. */
   readonly pending: FromPending | undefined;
-  /** Where it comes from a log that only its owner may apply from. */
+  /** Where it comes from a log that only its owner may apply from; with a record's place, that stands for the claim. */
   readonly position?: LogPosition | undefined;
   /** How often another transaction was in its way. */
   conflicts: number;
@@ -43,6 +43,16 @@ export interface Item extends Claim {
   processed: Processed | undefined;
   readonly onSettled: (processed: Processed) => void;
 }
+
+/** With the cursor strategy: where the item stands. What was stored goes its way as any other message. */
+export const recordOf = ({ position, pending }: Item): RecordPosition | undefined =>
+  pending === undefined && position?.record !== undefined ? (position as RecordPosition) : undefined;
+
+/** What must stay in order: messages of one key; with the cursor strategy all records of one log. */
+export const orderOf = (item: Item): string | undefined => {
+  const record = recordOf(item);
+  return record === undefined ? item.message.key : `log ${record.log}`;
+};
 
 /** Tells an item its outcome. Exactly once: a second telling is a defect of ours and is thrown. */
 export function settle(item: Item, processed: Processed): void {

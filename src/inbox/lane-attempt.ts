@@ -4,13 +4,15 @@ import { telemetry } from "../telemetry/channels.ts";
 import type { LaneTransaction } from "../store/store.ts";
 import { asError, classifyError, isStoreAway } from "./classify-error.ts";
 import { busy, failAlone, failUncounted, quarantineDoubtful, quarantineItem, type Doubtful } from "./fail.ts";
-import { claimItems, holdItems, storeParked, type Claimed } from "./claim-items.ts";
+import { claimItems, findParked, holdItems, storeParked, type Claimed } from "./claim-items.ts";
 import { commit, firstFailed, type Blame } from "./commit.ts";
+import { failFollowed, followItems, followsLog, movesPast } from "./follow-items.ts";
 import { createInterrupt, type Interrupt } from "./interrupt.ts";
-import { settle, type Item } from "./item.ts";
+import { orderOf, settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { leave } from "./leave.ts";
 import { hasLog, logLost, ownLogs } from "./own-logs.ts";
+import { storedMessage } from "./put-off.ts";
 import { readPayloads, runHandlers, type Work } from "./run-handlers.ts";
 import { withoutStuck } from "./stuck.ts";
 
@@ -36,7 +38,9 @@ export async function settleTaken(context: LaneContext, items: readonly Item[]):
   let tx: LaneTransaction | undefined;
   try {
     tx = await begin(context, undefined);
-    return (await claimItems(context, tx, items, doubtful)).fresh;
+    if (!followsLog(items)) return (await claimItems(context, tx, items, doubtful)).fresh;
+    await followItems(tx, items);
+    return items.filter(({ processed }) => processed === undefined);
   } catch {
     return items;
   } finally {
@@ -63,18 +67,29 @@ async function attempt(context: LaneContext, items: readonly Item[]): Promise<re
   let open = items;
   let claimed: Claimed;
   try {
-    const { owned, lost } = items.some(hasLog) ? await ownLogs(tx, items) : { owned: items, lost: [] };
-    if (lost.length > 0) {
-      await tx.rollback();
-      failUncounted(context, lost, logLost());
-      return [owned];
+    if (followsLog(items)) {
+      const followed = await followItems(tx, items);
+      if (followed.lost.length + followed.gaps.length > 0) {
+        await tx.rollback();
+        failFollowed(context, followed);
+        return [followed.fresh];
+      }
+      open = followed.fresh;
+      claimed = await findParked(context, tx, followed);
+    } else {
+      const { owned, lost } = items.some(hasLog) ? await ownLogs(tx, items) : { owned: items, lost: [] };
+      if (lost.length > 0) {
+        await tx.rollback();
+        failUncounted(context, lost, logLost());
+        return [owned];
+      }
+      if (items[0]?.pending === undefined) {
+        const claims = await claimItems(context, tx, items, doubtful);
+        // The others have their outcome, or get it below: what fails from here on is tried again without them.
+        open = claims.fresh;
+        claimed = await storeParked(context, tx, claims);
+      } else claimed = await holdItems(context, tx, items);
     }
-    if (items[0]?.pending === undefined) {
-      const claims = await claimItems(context, tx, items, doubtful);
-      // The others have their outcome, or get it below: what fails from here on is tried again without them.
-      open = claims.fresh;
-      claimed = await storeParked(context, tx, claims);
-    } else claimed = await holdItems(context, tx, items);
   } catch (error) {
     await tx.rollback();
     for (const one of doubtful) await quarantineDoubtful(context, one);
@@ -120,6 +135,9 @@ async function workAndCommit(
   });
   try {
     const readable = await readPayloads(context, fresh);
+    const follows = followsLog(all);
+    if (follows && readable.unreadable.length > 0)
+      return await withoutUnreadable(context, tx, all, readable.unreadable[0] as readonly [Item, InboxError]);
     const started = performance.now();
     const work: Work =
       readable.items.length === 0
@@ -136,11 +154,20 @@ async function workAndCommit(
       readable.held.length === 0 ? readable.items.slice(work.results.length) : fresh.filter(isUnrun);
     const unreadable = readable.unreadable.map(([item]) => item);
     const fromPending = fresh[0]?.pending !== undefined;
-    if (!fromPending && unrun.length + unreadable.length > 0) await tx.unclaim([...unrun, ...unreadable]);
+    if (!fromPending && !follows && unrun.length + unreadable.length > 0)
+      await tx.unclaim([...unrun, ...unreadable]);
+    // A cursor passes no record that was not run, so what is behind one waits for the next transaction.
+    const end = follows && unrun.length > 0 ? all.indexOf(unrun[0] as Item) : all.length;
+    const stored = behind.filter((item) => all.indexOf(item) < end);
+    if (follows && stored.length > 0) await tx.storeRecordsBehind(stored.map(storedMessage));
     telemetry.handled.publish({ consumer, size: ran.length });
     const workMs = performance.now() - started;
     // What was pending is claimed by being taken out of there, in this very transaction.
-    const finished = fromPending && ran.length > 0 ? tx.finish(ran) : undefined;
+    const finished = follows
+      ? tx.moveLogs(movesPast(all.slice(0, end)))
+      : fromPending && ran.length > 0
+        ? tx.finish(ran)
+        : undefined;
     const failure = await commit(tx, work.statements, finished);
     if (failure !== undefined) {
       await tx.rollback();
@@ -152,10 +179,10 @@ async function workAndCommit(
     // Where time was over, only as many would have fitted as were run.
     context.pace.ended(unrun.length > 0 ? ran.length : size, ran.length, workMs, keyed);
     ran.forEach((item, i) => settle(item, { outcome: "applied", settle: "ack", result: work.results[i] }));
-    for (const item of behind) settle(item, { outcome: "stored", settle: "ack", waitsFor: "key" });
+    for (const item of stored) settle(item, { outcome: "stored", settle: "ack", waitsFor: "key" });
     for (const [item, error] of readable.unreadable)
       await quarantineItem(context, item, error.code, error, 1);
-    return [unrun];
+    return [follows ? all.slice(end) : unrun];
 
     function isUnrun(item: Item): boolean {
       return !ran.includes(item) && !unreadable.includes(item);
@@ -167,6 +194,22 @@ async function workAndCommit(
     unwatch();
     interrupt.close();
   }
+}
+
+/** Takes out what the schema does not read: records of a log are done in order, and quarantine is a transaction of its own. */
+async function withoutUnreadable(
+  context: LaneContext,
+  tx: LaneTransaction,
+  all: readonly Item[],
+  [item, error]: readonly [Item, InboxError],
+): Promise<readonly (readonly Item[])[]> {
+  await tx.rollback();
+  if (all.length === 1) {
+    await quarantineItem(context, item, error.code, error, 1);
+    return [];
+  }
+  const at = all.indexOf(item);
+  return [all.slice(0, at), [item], all.slice(at + 1)];
 }
 
 /** Interrupts the work when a lease that it stands on is lost. */
@@ -250,7 +293,7 @@ async function failed(
   await (context.aside === undefined ? wait() : context.aside(wait));
   if (stopping?.aborted !== true) return [[item]];
   // Those behind it in the lane must not run either: they wait together, and the stop gives them back.
-  const { key } = item.message;
+  const key = orderOf(item);
   if (item.pending === undefined && key !== undefined) context.deferral?.stash.add(item, key, 0);
   else leave(context, item);
   return [];

@@ -1,4 +1,4 @@
-import type { Item } from "./item.ts";
+import { orderOf, recordOf, type Item } from "./item.ts";
 import type { Pace } from "./pace.ts";
 
 /** Queues of messages, each worked through by one transaction at a time. */
@@ -45,7 +45,7 @@ export function createLanes(
   const keyLane = (key: string): Lane => lanes[hashKey(key) % count] as Lane;
 
   function laneFor(item: Item): Lane {
-    const { key } = item.message;
+    const key = orderOf(item);
     if (key !== undefined) return keyLane(key);
     return lanes.reduce((best, lane) =>
       length(lane) + Number(lane.working) < length(best) + Number(best.working) ? lane : best,
@@ -55,7 +55,9 @@ export function createLanes(
   function take(lane: Lane): readonly Item[] {
     const { queue, head } = lane;
     const first = queue[head] as Item;
+    // Between the lanes of two logs only keys keep rows apart.
     const keyed = first.message.key !== undefined;
+    const byRecord = recordOf(first) !== undefined;
     // What was handed over before may be what ended a process, so it is not mixed with what was not.
     const most = pace.limit(keyed);
     let end = head + 1;
@@ -63,6 +65,7 @@ export function createLanes(
       const item = queue[end] as Item;
       if (
         (item.message.key !== undefined) !== keyed ||
+        (recordOf(item) !== undefined) !== byRecord ||
         item.redelivered !== first.redelivered ||
         (item.pending === undefined) !== (first.pending === undefined) ||
         item.handler !== first.handler

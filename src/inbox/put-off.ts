@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../errors.ts";
 import type { StoredMessage } from "../store/pending.ts";
 import { errorText } from "./classify-error.ts";
-import { settle, type Item } from "./item.ts";
+import { recordOf, settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { leave, leaveFollowers } from "./leave.ts";
 import { delayAfter, isUsedUp } from "./retry.ts";
@@ -46,6 +46,7 @@ export async function putOff(
   const deferrals = pending?.deferrals ?? 0;
   const answer = await context.store.pending.putOff(context.name, {
     message: storedMessage(item),
+    position: recordOf(item),
     pending: pending && { lease: pending.grant, deferrals },
     ...{ code, error: errorText(error), counts, park },
     delayAfter(attempts, elapsedMs) {

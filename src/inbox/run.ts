@@ -217,6 +217,13 @@ export function runSource(parts: RunParts): Run {
       }
     },
     end: (error) => sourceEnded(error),
+    async takeCursor(log, ask) {
+      const taken = await store.logs.takeCursor(name.consumer, log, ask);
+      if (taken.kind !== "taken") return taken;
+      const { kind, epoch, incarnation, applied } = taken;
+      return { kind, position: { log, epoch }, incarnation, applied };
+    },
+    markEnd: (position, part, end) => store.logs.markEnd(name.consumer, position, part, end),
     takeLog: async (log) => ({ log, epoch: (await store.logs.take(name.consumer, log)).epoch }),
   };
 

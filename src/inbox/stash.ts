@@ -1,4 +1,4 @@
-import type { Item } from "./item.ts";
+import { recordOf, type Item } from "./item.ts";
 
 /**
  * Messages of a source whose key cannot go on now because another process holds a claim of it, or because the worker is
@@ -23,7 +23,8 @@ export function createStash(
   function takeKey(key: string): readonly Item[] {
     const { items } = waiting.get(key) ?? { items: [] };
     waiting.delete(key);
-    return items;
+    // One that came too early must not keep back what it waits for.
+    return items.sort(byPlace);
   }
 
   return {
@@ -50,4 +51,11 @@ export function createStash(
       return items;
     },
   };
+}
+
+/** Records of a log by their offsets; what has none stays as it is, as the sort is stable. */
+function byPlace(a: Item, b: Item): number {
+  const first = recordOf(a)?.record.offset;
+  const second = recordOf(b)?.record.offset;
+  return first === undefined || second === undefined ? 0 : Number(first - second);
 }

@@ -1,4 +1,4 @@
-import type { Item } from "./item.ts";
+import { orderOf, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
 
 /** Leaves out the messages whose key cannot go on: they stay in pending, or wait together. */
@@ -6,7 +6,7 @@ export function withoutStuck(context: LaneContext, items: readonly Item[]): read
   const { deferral } = context;
   if (deferral === undefined) return items;
   return items.filter((item) => {
-    const { key } = item.message;
+    const key = orderOf(item);
     if (key === undefined) return true;
     if (item.pending !== undefined) return !item.pending.grant.stuck.has(key);
     if (!deferral.stash.has(key)) return true;

@@ -4,7 +4,51 @@ import type { Received } from "../message/message.ts";
 export interface LogPosition {
   readonly log: string;
   readonly epoch: string;
+  /** With the cursor strategy: the record's place, which stands for the claim. Records of one log are delivered in order. */
+  readonly record?: LogRecord;
 }
+
+/** A record's place in its log. */
+export interface LogRecord {
+  readonly offset: bigint;
+  /** Of the record that was delivered before it; `undefined` for the first of a log that nothing was applied of. */
+  readonly previous: bigint | undefined;
+}
+
+/** Which log it is, and what a person has agreed to. */
+export interface LogAsk {
+  /** Where the log lives; `undefined` where nobody tells. */
+  readonly cluster: string | undefined;
+  /** Names this incarnation of the log; holds no `@`. */
+  readonly incarnation: string;
+  /** The part of the log: its partition. */
+  readonly part: string;
+  /** Where reading would begin if nothing is known yet; `undefined`: at the log's beginning. */
+  readonly begin: bigint | undefined;
+  readonly accept: readonly string[];
+}
+
+/** A log taken with its cursor. `changed` and `ended`: not taken, until a person agrees to `accept`. */
+export type TakenCursor =
+  | {
+      readonly kind: "taken";
+      readonly position: LogPosition;
+      /** Names the log's records for ever. */
+      readonly incarnation: string;
+      readonly applied: bigint | undefined;
+    }
+  | {
+      readonly kind: "changed";
+      readonly known: string;
+      readonly applied: bigint | undefined;
+      readonly accept: string;
+    }
+  | {
+      readonly kind: "ended";
+      readonly end: bigint;
+      readonly applied: bigint | undefined;
+      readonly accept: string;
+    };
 
 /** One hand-over of one message by a source. The same object comes back when it is settled. */
 export interface Delivery {
@@ -56,6 +100,17 @@ export interface Intake {
    * under way is committed when this resolves, or never will be. Rejects if the database is away.
    */
   takeLog?(log: string): Promise<LogPosition>;
+  /** `takeLog` for a source whose records are told apart by their place: with how far the log is applied. */
+  takeCursor?(log: string, ask: LogAsk): Promise<TakenCursor>;
+  /**
+   * Remembers that a log ends before what is applied, until a person agrees; resolves with what agrees to it, `undefined` if
+   * nothing behind this end is applied.
+   */
+  markEnd?(
+    position: LogPosition,
+    part: string,
+    end: bigint,
+  ): Promise<{ readonly accept: string | undefined }>;
   /** The source has ended: with nothing more to deliver, or with an error it cannot mend. */
   end(error?: Error): void;
 }

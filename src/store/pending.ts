@@ -1,3 +1,4 @@
+import type { RecordPosition } from "./log.ts";
 import type { Claim, ConsumerName, NotNew } from "./store.ts";
 
 /** A message with its body, on its way into pending. Everything but the identity is hostile. */
@@ -52,6 +53,8 @@ export interface Taken {
 /** A failed attempt that is to be repeated later. */
 export interface PutOff {
   readonly message: StoredMessage;
+  /** Where it comes from a log with a cursor, which moves past it in the same transaction. */
+  readonly position?: RecordPosition | undefined;
   /** Where it was pending. */
   readonly pending: { readonly lease: Lease; readonly deferrals: number } | undefined;
   readonly code: string;
@@ -69,7 +72,7 @@ export interface PutOff {
 
 /**
  * `stored`: it is in pending, to run again after `delayMs`. `exhausted`: the attempt is counted, nothing else is done.
- * `duplicate`: applied meanwhile. `known`: its body is kept already. `gone`: it is not this worker's any more.
+ * `duplicate`: applied, or its log's cursor has passed it. `known`: its body is kept already. `gone`: it is not this worker's any more.
  */
 export type PutOffAnswer =
   | { readonly kind: "stored"; readonly attempts: number; readonly delayMs: number }
@@ -84,6 +87,15 @@ export interface Hints {
   close(): void;
 }
 
+/** A record to be stored, and where it stands in its log. */
+export interface AcceptRecord {
+  readonly message: StoredMessage;
+  readonly position: RecordPosition;
+}
+
+/** What became of each, in order. `passed`: it was done before. `lost`: another process owns the log. `gap`: it is not the next one. */
+export type AcceptedRecord = "stored" | "passed" | "lost" | "gap";
+
 /** Messages that are stored and not handled yet. Nothing here is the claim of a message: that is `hold` and `finish`. */
 export interface PendingStore {
   /** Makes the consumer's lanes. Twice is harmless. */
@@ -94,6 +106,15 @@ export interface PendingStore {
     claimLockTimeoutMs: number,
     messages: readonly StoredMessage[],
   ): Promise<readonly NotNew[]>;
+  /**
+   * `accept` for records of logs with a cursor, in order, which moves past them in the same transaction. Where
+   * not all of them are the next ones of logs of this owner nothing is stored, and the answers tell which could be.
+   */
+  acceptRecords(
+    name: ConsumerName,
+    claimLockTimeoutMs: number,
+    records: readonly AcceptRecord[],
+  ): Promise<readonly AcceptedRecord[]>;
   /** Gives lanes back and takes free ones that have work, with what may be handled in them, in order. */
   take(consumer: string, request: TakeRequest): Promise<Taken>;
   /** Prolongs leases and resolves with those that are still held. */

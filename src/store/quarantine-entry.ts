@@ -1,4 +1,5 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
+import type { RecordPosition } from "./log.ts";
 import type { Lease } from "./pending.ts";
 
 /** A message on its way to quarantine. Everything in it is hostile: any length, any character. */
@@ -22,6 +23,8 @@ export interface QuarantineInsert {
   readonly attempts: number;
   /** Where it was pending: it leaves there in the same transaction, and keeps its place in the order of arrival. */
   readonly pending?: { readonly lease: Lease; readonly position: string } | undefined;
+  /** Where it comes from a log with a cursor, which moves past it in the same transaction. */
+  readonly position?: RecordPosition | undefined;
   /** Whether later messages of its key wait for the decision. */
   readonly blocking?: boolean | undefined;
 }

@@ -1,7 +1,7 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { CleanupStore } from "./cleanup.ts";
-import type { LogPosition, LogStore } from "./log.ts";
+import type { FollowedLog, LogMove, LogPosition, LogStore } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import type { AskedEffect, NewEffect, OutboxStore } from "./outbox.ts";
 import type { OutboxOperatorStore } from "./outbox-operator.ts";
@@ -89,6 +89,17 @@ export interface LaneTransaction {
   storeBehind(messages: readonly StoredMessage[]): Promise<void>;
   /** Those of these that are still their owner's; they stay so until the transaction ends. */
   ownedLogs(positions: readonly LogPosition[]): Promise<readonly LogPosition[]>;
+  /**
+   * In place of a claim, for records that their logs' cursors tell apart: those logs that are still their owner's, and how far
+   * they are applied. They are this transaction's until it ends.
+   */
+  followLogs(
+    positions: readonly LogPosition[],
+  ): Promise<{ readonly logs: readonly FollowedLog[]; readonly keysParked: boolean }>;
+  /** Moves followed cursors forward. All, or the transaction fails. */
+  moveLogs(moves: readonly LogMove[]): Promise<void>;
+  /** Stores followed records behind their key, under identities that they had none of before. */
+  storeRecordsBehind(messages: readonly StoredMessage[]): Promise<void>;
   /**
    * Stores effects, no two with the same digest. Resolves when the statement is on its way, with its answer: the digest
    * of an effect that was asked for before with another payload, after which nothing can be committed any more.

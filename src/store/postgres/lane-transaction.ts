@@ -6,9 +6,11 @@ import type { QueryResult, Statement } from "../statement.ts";
 import type { DriverConnection } from "./driver.ts";
 import { hexArray, numberArray, textArray } from "./array.ts";
 import { behindParked } from "./behind.ts";
+import { followedFrom, followStatement, moveStatement, type FollowRow } from "./follow.ts";
 import { goneFrom, holdStatement, type HoldRow } from "./hold.ts";
 import { claimedFrom, claimStatement, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
+import { storedParameters } from "./stored-messages.ts";
 import type { OutboxSql } from "./sql/outbox.ts";
 import { bundleStatement } from "./outbox-bundle.ts";
 import { conflictIn, sendStatement } from "./outbox-send.ts";
@@ -108,6 +110,33 @@ export function laneTransaction(
       const epochs = numberArray(positions.map(({ epoch }) => epoch));
       const { rows } = await connection.query<LogPosition>(sql.ownedLogs, [name.consumer, logs, epochs]);
       return rows.map(({ log, epoch }) => ({ log, epoch }));
+    },
+    async followLogs(positions) {
+      // As a claim: what is left of a transaction whose connection is gone may hold the row until the server sees that.
+      void connection.query(`set local lock_timeout = ${options.claimLockTimeoutMs}`);
+      const following = send<FollowRow>(followStatement(sql.followLogs, name.consumer, positions));
+      void connection.query(`set local lock_timeout = ${options.workLockTimeoutMs ?? "default"}`);
+      const { rows } = await following;
+      return { logs: followedFrom(rows), keysParked: rows[0]?.parked === true };
+    },
+    async moveLogs(moves) {
+      await send(moveStatement(sql.moveLogs, name.consumer, moves));
+    },
+    async storeRecordsBehind(messages) {
+      const { identities } = await storedParameters(protection, name.consumer, messages);
+      const { rows } = await connection.query<{ digest: string }>(sql.reserveIdentities, [
+        ...[name.consumer, name.handlerVersion],
+        ...identities,
+      ]);
+      // One that is known was stored when the same log was read before it was accepted anew.
+      const added = new Set(rows.map(({ digest }) => digest.replaceAll("-", "")));
+      const kept = messages.filter(({ digest }) => added.has(digest));
+      if (kept.length === 0) return;
+      const stored = await storedParameters(protection, name.consumer, kept);
+      await connection.query(sql.insertPending, [
+        ...[name.consumer, "behind", null, 0, 0, null, null],
+        ...[...stored.identities, ...stored.bodies],
+      ]);
     },
     async sendEffects(effects) {
       const statement = await sendStatement(outbox, protection, undefined, effects, true);

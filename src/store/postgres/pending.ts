@@ -5,6 +5,8 @@ import type { ConsumerName } from "../store.ts";
 import { numberArray, timeArray } from "./array.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 import { channelOf, keepListening } from "./hints.ts";
+import { passRecord, wasPassed } from "./follow.ts";
+import { acceptRecords } from "./accept-records.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
 import { safeText } from "./safe-text.ts";
 import { notNewFrom, type ClaimRow } from "./sql/claim.ts";
@@ -53,6 +55,17 @@ export function pendingStore(
       // One statement outside a transaction: answered means committed.
       return withConnection(async (connection) =>
         notNewFrom(await connection.query<ClaimRow>(sql.accept, values)),
+      );
+    },
+
+    async acceptRecords(name, claimLockTimeoutMs, records) {
+      const stored = await storedParameters(
+        protection,
+        name.consumer,
+        records.map(({ message }) => message),
+      );
+      return withConnection((connection) =>
+        acceptRecords(connection, sql, name, claimLockTimeoutMs, records, stored),
       );
     },
 
@@ -122,7 +135,7 @@ async function writePutOff(
   sql: PostgresSql,
   protection: Protection,
   name: ConsumerName,
-  { message, pending, code, error, counts, park, delayAfter }: PutOff,
+  { message, position, pending, code, error, counts, park, delayAfter }: PutOff,
 ): Promise<PutOffAnswer> {
   const { digest } = message;
   const text = safeText(error, errorLimit);
@@ -140,6 +153,8 @@ async function writePutOff(
     const held = holdStatement(sql.hold, name.consumer, 1_000, [{ digest, lease: pending.lease }]);
     if (!wasHeld(await connection.query<HoldRow>(held.text, held.values))) return end({ kind: "gone" });
   }
+  if (position !== undefined && (await wasPassed(connection, sql, name.consumer, position)))
+    return end({ kind: "duplicate" });
   const counted = counts
     ? await connection.query<{ attempts: number; elapsed_ms: number }>(sql.recordAttempt, [
         ...[digest, name.consumer, message.tenant, message.producer, message.id, code, text],
@@ -158,6 +173,7 @@ async function writePutOff(
       ...[digest, name.consumer, message.tenant, message.producer, message.id],
       ...[message.fingerprint.digest, message.fingerprint.mode, name.handlerVersion],
     ]);
+    if (position !== undefined) passRecord(connection, sql, name.consumer, position);
     if (reserved.rowCount === 0) {
       const { rows } = await connection.query<{ processed: boolean }>(sql.findProcessed, [digest]);
       return end({ kind: rows[0]?.processed === false ? "known" : "duplicate" });

@@ -1,6 +1,5 @@
 import { InboxError } from "../../errors.ts";
 import { createProtection, type PayloadKeys } from "../protection.ts";
-import type { TakenLog } from "../log.ts";
 import type { Store } from "../store.ts";
 import { answerStore } from "./answers.ts";
 import { cleanupStore } from "./cleanup.ts";
@@ -9,6 +8,7 @@ import { driverFor } from "./drivers/detect.ts";
 import { userTransaction } from "./drivers/user-transaction.ts";
 import { joinedTransaction } from "./joined-transaction.ts";
 import { laneTransaction } from "./lane-transaction.ts";
+import { logStore } from "./log-store.ts";
 import { checkSchema } from "./migrate.ts";
 import { operatorStore } from "./operator-store.ts";
 import { outboxStore } from "./outbox.ts";
@@ -146,16 +146,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
       save: (consumer, source, position) => run(sql.saveCursor, [consumer, source, position]),
     },
 
-    logs: {
-      take: (consumer, log) =>
-        withConnection(async (connection) => {
-          const { rows } = await connection.query<TakenLog>(sql.raiseLog, [consumer, log]);
-          if (rows[0] === undefined)
-            throw new InboxError("store-unavailable", `The log ${log} was not taken.`);
-          await connection.query(sql.ownLog, [consumer, log, rows[0].epoch]);
-          return rows[0];
-        }),
-    },
+    logs: logStore(sql, withConnection),
 
     answers: answerStore(sql, withConnection),
     retention: retentionStore(sql, withConnection),

@@ -4,6 +4,7 @@ import type { Protection } from "../protection.ts";
 import type { QuarantineInsert } from "../quarantine-entry.ts";
 import type { ConsumerName, QuarantineOutcome } from "../store.ts";
 import type { DriverConnection } from "./driver.ts";
+import { passRecord, wasPassed } from "./follow.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
 import { safeJson, safeText } from "./safe-text.ts";
 import type { PostgresSql } from "./sql/all.ts";
@@ -42,6 +43,13 @@ export async function insertQuarantine(
       return "gone";
     }
     void connection.query(sql.removePending, [digest]);
+  }
+  if (entry.position !== undefined) {
+    if (await wasPassed(connection, sql, name.consumer, entry.position)) {
+      await connection.query("rollback");
+      return "already-applied";
+    }
+    passRecord(connection, sql, name.consumer, entry.position);
   }
   if (identity) {
     void connection.query(sql.reserveIdentity, [

@@ -9,6 +9,7 @@ import { migration0008 } from "./0008-replay.ts";
 import { migration0009 } from "./0009-retention.ts";
 import { migration0010 } from "./0010-progress.ts";
 import { migration0011 } from "./0011-outbox-bundles.ts";
+import { migration0012 } from "./0012-log-cursor.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -24,6 +25,7 @@ export const migrations: readonly Migration[] = [
   migration0009,
   migration0010,
   migration0011,
+  migration0012,
 ];
 
 /** The version this release works with. */

@@ -1,7 +1,17 @@
 import { findAnswerSql, holdRequestSql, keepAnswerSql, otherRequestSql } from "./answers.ts";
 import { claimSql } from "./claim.ts";
 import { loadCursorSql, saveCursorSql } from "./cursors.ts";
-import { ownedLogsSql, ownLogSql, raiseLogSql } from "./logs.ts";
+import {
+  followLogsSql,
+  lockCursorSql,
+  moveLogsSql,
+  ownedLogsSql,
+  ownLogSql,
+  raiseLogSql,
+  readCursorSql,
+  reserveIdentitiesSql,
+  writeCursorSql,
+} from "./logs.ts";
 import { insertQuarantineSql, reserveIdentitySql } from "./quarantine.ts";
 import { quarantineDecideSql } from "./quarantine-decide.ts";
 import { quarantineReadSql } from "./quarantine-read.ts";
@@ -71,6 +81,12 @@ export const postgresSql = (schema: string) => ({
   raiseLog: raiseLogSql(schema),
   ownLog: ownLogSql(schema),
   ownedLogs: ownedLogsSql(schema),
+  followLogs: followLogsSql(schema),
+  moveLogs: moveLogsSql(schema),
+  readCursor: readCursorSql(schema),
+  lockCursor: lockCursorSql(schema),
+  writeCursor: writeCursorSql(schema),
+  reserveIdentities: reserveIdentitiesSql(schema),
   keepAnswer: keepAnswerSql(schema),
   findAnswer: findAnswerSql(schema),
   holdRequest: holdRequestSql(),
