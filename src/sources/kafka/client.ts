@@ -65,6 +65,8 @@ export interface KafkaSession {
   /** Stops reading a partition, without leaving the group; what was fetched and not handed over is read again. */
   pause(partition: TopicPartition): void;
   resume(partition: TopicPartition): void;
+  /** Asks the broker, each time. */
+  identify(topic: string): Promise<LogIdentity>;
   watermarks(partition: TopicPartition): Promise<Watermarks>;
   /** Hands nothing over any more; stays in the group, so that what is in hand can be committed. */
   stop(): Promise<void>;
@@ -72,10 +74,10 @@ export interface KafkaSession {
   close(): Promise<void>;
 }
 
-/** Which log it is: offsets mean something only in one incarnation of one topic of one cluster. */
+/** Which log it is: offsets mean something only in one incarnation of one topic of one cluster. `undefined`: the client cannot tell. */
 export interface LogIdentity {
-  readonly clusterId: string;
-  readonly topicId: string;
+  readonly clusterId: string | undefined;
+  readonly topicId: string | undefined;
 }
 
 /**

@@ -1,6 +1,8 @@
 /** What of `@confluentinc/kafka-javascript` is used: its classic API, which is librdkafka's own. */
 export interface ConfluentModule {
   readonly KafkaConsumer: new (config: never, topicConfig: never) => object;
+  /** For what is asked of topics: its `create`. The package's own type says that it is an instance. */
+  readonly AdminClient?: unknown;
 }
 
 export interface ConfluentPartition {
@@ -54,6 +56,20 @@ export interface ConfluentConsumer {
     timeoutMs: number,
     done: Callback<{ readonly lowOffset: number; readonly highOffset: number }>,
   ): unknown;
+}
+
+/** The package gives the id as `base64`, and its types say `base64str`. */
+export interface ConfluentTopic {
+  readonly topicId?: { readonly base64?: string; readonly base64str?: string };
+}
+
+export interface ConfluentAdmin {
+  describeTopics(
+    topics: readonly string[],
+    options: { readonly timeout: number },
+    done: Callback<readonly ConfluentTopic[]>,
+  ): void;
+  disconnect(): void;
 }
 
 export interface ConfluentMetadata {

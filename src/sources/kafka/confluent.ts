@@ -12,6 +12,7 @@ import {
   type ConfluentMessage,
   type ConfluentModule,
 } from "./confluent-shapes.ts";
+import { createConfluentTopicIds } from "./confluent-topic-ids.ts";
 import { createTurns } from "./confluent-turns.ts";
 import { within } from "./within.ts";
 
@@ -75,6 +76,7 @@ async function open(
   let closing = false;
   let ends: { topic: string; partition: number; offset: number }[] = [];
 
+  const topicIds = createConfluentTopicIds(module, config);
   const turns = createTurns();
   const commits = createConfluentCommits();
   const pauses = createConfluentPauses(() => consumer, events.warn);
@@ -194,6 +196,8 @@ async function open(
     commit: (positions) => commits.send(consumer, positions),
     pause: (partition) => pauses.rest(partition, true),
     resume: (partition) => pauses.rest(partition, false),
+    // librdkafka knows the cluster's id, and the package has no call for it.
+    identify: async (topic) => ({ clusterId: undefined, topicId: await topicIds.ask(topic) }),
     async watermarks({ topic, partition }) {
       const { lowOffset, highOffset } = await call<{ lowOffset: number; highOffset: number }>((done) =>
         consumer.queryWatermarkOffsets(topic, partition, requestTimeoutMs, done),
@@ -209,6 +213,7 @@ async function open(
       await polling.catch(() => undefined);
       // One that came before the end may wait for what is in hand; the client's own end would wait for its answer.
       await rebalance.answered();
+      topicIds.close();
       await call((done) => consumer.disconnect(done));
     },
   };

@@ -4,6 +4,8 @@ import type { Intake, LogPosition, Source } from "../source.ts";
 import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
 import { nameOf, type Assignment, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
 import { createCommitter } from "./committer.ts";
+import { createCursorPartitions } from "./cursor-partitions.ts";
+import { createCursorReader, type TakenPartition } from "./cursor-reader.ts";
 import { createHandOver, type HandOver, type Queued } from "./hand-over.ts";
 import { kafkaSettings, type KafkaOptions } from "./options.ts";
 import {
@@ -53,7 +55,13 @@ const takeAgainMs = 1_000;
 export function kafka(options: KafkaOptions): KafkaSource {
   const settings = kafkaSettings(options);
   const { client, topics, groupId, tenant, maxAhead, revokeTimeoutMs } = settings;
-  const items = createItemReader(settings.format);
+  const items = settings.format && createItemReader(settings.format);
+  const cursors =
+    settings.cursor &&
+    createCursorPartitions(
+      createCursorReader(settings.cursor, tenant, topics, client.name, () => intake),
+      () => intake,
+    );
   const owned = new Map<string, OwnedPartition>();
   const hands = createHands();
   const retries = createRetries(
@@ -88,12 +96,17 @@ export function kafka(options: KafkaOptions): KafkaSource {
     const partition = current(record);
     if (partition === undefined) return;
     const { topic, offset, key, value, headers } = record;
-    const received = items.read({ body: value, headers, key, channel: topic, tenant });
+    const received =
+      cursors !== undefined && partition.cursor !== undefined
+        ? [cursors.read(partition.cursor, record)]
+        : (items?.read({ body: value, headers, key, channel: topic, tenant }) ?? []);
+    const { previous } = partition;
+    partition.previous = offset;
     const entry = partition.log.add(offset, received.length);
     const redelivered = partition.suspects > 0;
     if (redelivered) partition.suspects--;
     for (const message of received)
-      queue.push({ hand: { partition, entry, received: message }, redelivered });
+      queue.push({ hand: { partition, entry, received: message, previous }, redelivered });
     if (received.length === 0) committer.touch();
     pauseOrResume(partition);
   }
@@ -105,6 +118,11 @@ export function kafka(options: KafkaOptions): KafkaSource {
     if (partition === undefined || partition.state !== "open") return undefined;
     const next = partition.log.next();
     if (next === undefined || record.offset >= next) return partition;
+    if (partition.cursor !== undefined) {
+      retire(partition);
+      cursors?.wentBack(partition.cursor, record, next);
+      return undefined;
+    }
     // The log is not the one that was read, or has lost its end: what is known of it holds no more.
     intake.warn(
       `${name} went back from offset ${next} to ${record.offset}: the topic was made anew, or its offsets were reset.`,
@@ -157,6 +175,20 @@ export function kafka(options: KafkaOptions): KafkaSource {
     return taken;
   }
 
+  /** The partitions that were taken with their cursors, and where reading begins. */
+  function ownCursors(taken: readonly TakenPartition[]): readonly Assignment[] {
+    for (const { cursor, assignment } of taken) {
+      const old = owned.get(nameOf(assignment));
+      if (old !== undefined) retire(old);
+      const suspects = cursor.applied === undefined ? 0 : intake.facts.maxInHand;
+      const partition = createOwnedPartition(assignment, suspects, undefined, cursor);
+      // The group is told how far it is, though nobody reads by that.
+      partition.committed = undefined;
+      owned.set(nameOf(assignment), partition);
+    }
+    return taken.map(({ assignment }) => assignment);
+  }
+
   /** A position that the log does not have is no error to a client, which then begins elsewhere. */
   async function checkLog({ start, ...partition }: Assignment): Promise<void> {
     if (start === undefined || session === undefined) return;
@@ -178,6 +210,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
 
   const events: ClientEvents = {
     async assigned(partitions) {
+      if (cursors !== undefined) return ownCursors(await cursors.take(partitions));
       const positions = await takeLogs(partitions);
       if (positions === undefined) return [];
       for (const [i, assignment] of partitions.entries()) {
@@ -191,6 +224,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
       return partitions;
     },
     async revoked(partitions) {
+      cursors?.leave(partitions);
       const closing = partitions.flatMap((partition) => owned.get(nameOf(partition)) ?? []);
       const startedAt = performance.now();
       for (const partition of closing) {
@@ -206,6 +240,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
       for (const partition of closing) retire(partition);
     },
     lost(partitions) {
+      cursors?.leave(partitions);
       for (const partition of partitions) {
         const gone = owned.get(nameOf(partition));
         if (gone !== undefined) retire(gone);
@@ -247,6 +282,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
 
   async function stop(): Promise<void> {
     stopped = true;
+    cursors?.stop();
     retries.stop();
     handOver.stop();
     await session?.stop();
@@ -290,8 +326,11 @@ export function kafka(options: KafkaOptions): KafkaSource {
       try {
         const facts = intake.facts;
         session = await client.open({ topics, groupId, facts, revokeTimeoutMs }, events);
+        await cursors?.start(session);
       } catch (error) {
         watch.stop();
+        await session?.close();
+        session = undefined;
         if (error instanceof InboxError) throw error;
         throw new InboxError("source-failed", `Kafka cannot be used: ${textOf(error)}`, { cause: error });
       }
@@ -314,7 +353,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
         unsettled: log.unsettled,
       })),
       waiting: retries.count,
-      ignored: items.ignored(),
+      ignored: items?.ignored() ?? {},
     }),
   };
 }

@@ -2,6 +2,8 @@ export type { KafkaClient } from "./client.ts";
 export { confluent } from "./confluent.ts";
 export type { ConfluentConfig } from "./confluent.ts";
 export type { ConfluentModule } from "./confluent-shapes.ts";
+export { cursor } from "./cursor.ts";
+export type { CursorOptions, CursorStrategy } from "./cursor.ts";
 export { kafka } from "./kafka-source.ts";
 export type { KafkaProgress, KafkaSource, PartitionProgress } from "./kafka-source.ts";
 export type { KafkaOptions } from "./options.ts";

@@ -79,6 +79,7 @@ export interface KafkajsOffsets {
 export interface KafkajsAdmin {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
+  describeCluster(): Promise<{ readonly clusterId: string }>;
   listTopics(): Promise<readonly string[]>;
   fetchOffsets(options: { readonly groupId: string; readonly topics: readonly string[] }): Promise<
     readonly {

@@ -159,6 +159,8 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     pause: (partition) => batches.pause(partition),
     resume: (partition) => batches.resume(partition),
     watermarks,
+    // It asks for metadata in a version that has no topic ids.
+    identify: async () => ({ clusterId: (await admin.describeCluster()).clusterId, topicId: undefined }),
     async stop() {
       // Stopping the consumer would leave the group: it goes on, with nothing to fetch, until the last commit is done.
       stopped = true;

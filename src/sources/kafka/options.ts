@@ -1,9 +1,12 @@
 import { InboxError } from "../../errors.ts";
 import { toFormat, type FormatChoice } from "../../message/formats/formats.ts";
 import type { Format } from "../../message/formats/format.ts";
+import { receiveMessage } from "../../message/create-message.ts";
+import { isRejected } from "../../message/message.ts";
 import { showValue } from "../../message/show-value.ts";
 import { wholeNumber } from "../../whole-number.ts";
 import type { KafkaClient } from "./client.ts";
+import { isCursor, type CursorStrategy } from "./cursor.ts";
 
 export interface KafkaOptions {
   /** `confluent(...)`, `kafkajs(...)` or `platformatic(...)`. */
@@ -12,8 +15,8 @@ export interface KafkaOptions {
   readonly topics: readonly string[];
   /** The consumer group. All processes of one consumer use the same, and nobody else does. */
   readonly groupId: string;
-  /** How records name their messages: a format's name (`"cloudevents"`, `"debezium-outbox"`, …) or a format. */
-  readonly identity: FormatChoice;
+  /** How records name their messages: a format's name (`"cloudevents"`, `"debezium-outbox"`, …) or a format; or `cursor()`. */
+  readonly identity: FormatChoice | CursorStrategy;
   /** The tenant of all messages. Default none. */
   readonly tenant?: string | undefined;
   /**
@@ -43,7 +46,9 @@ export interface KafkaSettings {
   readonly client: KafkaClient;
   readonly topics: readonly string[];
   readonly groupId: string;
-  readonly format: Format;
+  /** `undefined` with the cursor strategy. */
+  readonly format: Format | undefined;
+  readonly cursor: CursorStrategy | undefined;
   readonly tenant: string | undefined;
   readonly strict: boolean;
   readonly commitIntervalMs: number;
@@ -63,11 +68,13 @@ export function kafkaSettings(options: KafkaOptions): KafkaSettings {
   if (typeof groupId !== "string" || groupId === "") refuse("groupId must be a text", groupId);
   const order: unknown = options.order ?? "relaxed";
   if (order !== "relaxed" && order !== "strict") refuse('order must be "relaxed" or "strict"', order);
+  if (isCursor(options.identity)) checkTenant(tenant);
   const most = client.rebalanceTimeoutMs - 1;
   return {
     ...{ client, topics: [...topics], groupId, tenant },
     strict: order === "strict",
-    format: toFormat(options.identity),
+    format: isCursor(options.identity) ? undefined : toFormat(options.identity),
+    cursor: isCursor(options.identity) ? options.identity : undefined,
     commitIntervalMs: wholeNumber("commitIntervalMs", options.commitIntervalMs, 1_000, 1, 3_600_000),
     revokeTimeoutMs: wholeNumber(
       "revokeTimeoutMs",
@@ -79,6 +86,12 @@ export function kafkaSettings(options: KafkaOptions): KafkaSettings {
     maxAhead: wholeNumber("maxAhead", options.maxAhead, 100_000, 1, 10_000_000),
     brokerTimeoutMs: wholeNumber("brokerTimeoutMs", options.brokerTimeoutMs, 300_000, 1_000, 86_400_000),
   };
+}
+
+/** Records of a cursor have names of ours, and no other fault than this. */
+function checkTenant(tenant: unknown): void {
+  const made = receiveMessage({ tenant, producer: "topic", id: "id", payload: null });
+  if (isRejected(made)) refuse(`tenant: ${made.rejected.text}`, tenant);
 }
 
 const areTopics = (topics: unknown): topics is readonly string[] =>

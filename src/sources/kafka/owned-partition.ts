@@ -1,6 +1,7 @@
 import type { Received } from "../../message/message.ts";
 import type { Delivery, LogPosition } from "../source.ts";
 import type { Assignment, TopicPartition } from "./client.ts";
+import type { PartitionCursor } from "./cursor-reader.ts";
 import { createPartitionLog, type LogEntry, type PartitionLog } from "./partition-log.ts";
 
 /** One partition during one assignment. A later assignment of the same partition is another object. */
@@ -8,6 +9,10 @@ export interface OwnedPartition extends TopicPartition {
   readonly log: PartitionLog;
   /** With strict order: the right to apply what is in it. */
   readonly position: LogPosition | undefined;
+  /** With the cursor strategy. */
+  readonly cursor: PartitionCursor | undefined;
+  /** The record that was read last, or everything up to what is applied. */
+  previous: bigint | undefined;
   /** `closing`: it is being given back; what is in hand may still be settled. `gone`: settlements change nothing. */
   state: "open" | "closing" | "gone";
   /** What the broker is known to have as the group's offset. */
@@ -26,6 +31,8 @@ export interface Hand {
   readonly partition: OwnedPartition;
   readonly entry: LogEntry;
   readonly received: Received;
+  /** With the cursor strategy: of the record before it. */
+  readonly previous?: bigint | undefined;
 }
 
 /** What was handed over, delivery by delivery. */
@@ -45,11 +52,14 @@ export const createOwnedPartition = (
   assignment: Assignment,
   suspects: number,
   position: LogPosition | undefined,
+  cursor?: PartitionCursor,
 ): OwnedPartition => ({
   topic: assignment.topic,
   partition: assignment.partition,
   log: createPartitionLog(assignment.start),
   position,
+  cursor,
+  previous: cursor?.applied,
   state: "open",
   committed: assignment.start,
   inHand: 0,
@@ -63,9 +73,12 @@ export function createHands(): Hands {
   let bytes = 0;
   return {
     give(hand, redelivered) {
-      const { position } = hand.partition;
+      const { partition, entry, received, previous } = hand;
+      const position: LogPosition | undefined = partition.cursor
+        ? { ...partition.cursor.position, record: { offset: entry.offset, previous } }
+        : partition.position;
       const delivery: Delivery = {
-        ...{ received: hand.received, redelivered },
+        ...{ received, redelivered },
         ...(position === undefined ? {} : { position }),
       };
       hands.set(delivery, hand);

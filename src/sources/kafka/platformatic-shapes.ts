@@ -42,6 +42,7 @@ export interface PlatformaticAssignment {
 export type PlatformaticOffsets = ReadonlyMap<string, readonly (bigint | undefined)[]>;
 
 export interface PlatformaticMetadata {
+  readonly id?: string;
   readonly topics: ReadonlyMap<
     string,
     { readonly id: string; readonly partitions: readonly { readonly leader: number }[] } | undefined

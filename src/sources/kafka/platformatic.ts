@@ -209,6 +209,11 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
       reader.wake();
     },
     watermarks,
+    async identify(topic) {
+      offsets.clearMetadata();
+      const metadata = await offsets.metadata({ topics: [topic], autocreateTopics: false });
+      return { clusterId: metadata.id, topicId: metadata.topics.get(topic)?.id };
+    },
     async stop() {
       stopped = true;
     },

@@ -13,6 +13,7 @@ export async function connectKafka(
   t: Scope,
   clientId: string,
   brokers: readonly string[],
+  idempotent = false,
 ): Promise<TestKafka> {
   const client = new Kafka({
     ...{ clientId, brokers: [...brokers], logLevel: logLevel.NOTHING },
@@ -22,6 +23,7 @@ export async function connectKafka(
   const producer = client.producer({
     createPartitioner: Partitioners.DefaultPartitioner,
     maxInFlightRequests: 1,
+    idempotent,
   });
   onTestEnd(t, async () => {
     await admin.disconnect();
