@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { readFileSync } from "node:fs";
+import { eraseCommand } from "./commands/erase.ts";
 import { explainCommand } from "./commands/explain.ts";
 import { identifyCommand } from "./commands/identify.ts";
 import { migrateCommand } from "./commands/migrate.ts";
@@ -7,7 +8,7 @@ import { outboxCommand } from "./commands/outbox.ts";
 import { pendingCommand } from "./commands/pending.ts";
 import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
-import { retentionCommand } from "./commands/retention-plan.ts";
+import { retentionCommand } from "./commands/retention.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
@@ -52,6 +53,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
     .addCommand(retentionCommand(io, ended))
+    .addCommand(eraseCommand(io, ended))
     .addCommand(identifyCommand(io, ended));
   quietly(program, io);
   try {

@@ -95,12 +95,6 @@ export function retentionPlanCommand(io: Io, ended: Action): Command {
   });
 }
 
-/** `inbox retention`. */
-export const retentionCommand = (io: Io, ended: Action): Command =>
-  new Command("retention")
-    .description("how long identities are kept")
-    .addCommand(retentionPlanCommand(io, ended));
-
 async function measure(io: Io, schema: string): Promise<Measured | undefined> {
   const database = await openDatabase(io, { local: "existing", maxConnections: 1 });
   try {
