@@ -35,6 +35,8 @@ export interface Books {
   /** Publications without an id. */
   readonly nameless: number;
   readonly consumers: readonly Consumer[];
+  /** The subject's. */
+  readonly namesByPlace: boolean;
 }
 
 interface EffectRow {
@@ -44,14 +46,16 @@ interface EffectRow {
 }
 
 /** Takes stock. The broker is asked first: what it does not hold any more must be in the tables read after that. */
-export async function account({ pool, place, sent, nameless, consumers }: Books): Promise<Account> {
+export async function account(books: Books): Promise<Account> {
+  const { pool, place, sent, nameless, consumers, namesByPlace } = books;
   const unsettled = await place.unsettled();
   const refused = (await place.refused?.()) ?? 0;
   const { rows: effects } = await pool.query<EffectRow>(
     "select message_id as id, key, sequence from effect order by key, applied",
   );
+  const nameIs = namesByPlace ? "convert_from(payload, 'UTF8')::json ->> 'id'" : "message_id";
   const { rows: entries } = await pool.query<{ id: string | null; code: string }>(
-    "select message_id as id, code from quarantine order by message_id, id",
+    `select ${nameIs} as id, code from quarantine order by 1, quarantine.id`,
   );
 
   const times = new Map<string, number>();

@@ -26,6 +26,9 @@ export async function consume(makeSource: MakeSource): Promise<void> {
   });
   pool.on("error", () => undefined);
 
+  const idOf = (message: Message): string =>
+    (plan.namesByPlace === true ? contentOf(message).id : undefined) ?? message.id;
+
   let handled = 0;
   const reached = (point: Point): void => {
     if (plan.die?.at === point && handled >= plan.die.after) process.kill(process.pid, "SIGKILL");
@@ -38,15 +41,16 @@ export async function consume(makeSource: MakeSource): Promise<void> {
   const failures = new Map<string, number>();
   async function work(message: Message): Promise<void> {
     const { fails, takesMs } = contentOf(message);
+    const id = idOf(message);
     handled++;
     reached("handler");
     await pause("handler");
     const ms = takesMs ?? plan.handlerMs ?? 0;
     if (ms > 0) await sleep(ms);
-    const before = failures.get(message.id) ?? 0;
+    const before = failures.get(id) ?? 0;
     if (fails === undefined || (fails === "twice" && before >= 2)) return;
-    failures.set(message.id, before + 1);
-    throw new Error(`The message ${message.id} fails ${fails}.`);
+    failures.set(id, before + 1);
+    throw new Error(`The message ${id} fails ${fails}.`);
   }
 
   const inbox = createInbox({
@@ -58,11 +62,11 @@ export async function consume(makeSource: MakeSource): Promise<void> {
     // Processes are killed here as often as it takes; that no message is to blame is for other tests.
     maxCrashes: 1_000,
   });
-  const counted = countingSource(await makeSource(plan.config as never), tell, {
+  const counted = countingSource(await makeSource(plan.config as never), tell, idOf, {
     before: () => pause("before settle"),
     during: () => pause("in settle"),
   });
-  const run = inbox.run(counted.source, handlers(plan.name, work)[plan.form], {
+  const run = inbox.run(counted.source, handlers(plan.name, idOf, work)[plan.form], {
     workerLeaseMs: 1_000,
     ...plan.run,
   });
@@ -81,30 +85,29 @@ export async function consume(makeSource: MakeSource): Promise<void> {
 const contentOf = (message: Message): Content => message.json() as Content;
 
 /** Applied in the order of their commits, as far as one key goes: its row is locked until then. */
-const record = (worker: string, message: Message): BuiltStatement => {
+const record = (worker: string, id: string, message: Message): BuiltStatement => {
   const { key, sequence } = contentOf(message);
   return sql`with step as (update progress set applied = applied + 1 where key = ${key} returning applied)
     insert into effect (message_id, key, sequence, applied, worker)
-    select ${message.id}::text, ${key}::text, ${sequence}::int, applied, ${worker}::text from step`.expecting(
-    1,
-  );
+    select ${id}::text, ${key}::text, ${sequence}::int, applied, ${worker}::text from step`.expecting(1);
 };
 
 function handlers(
   worker: string,
+  idOf: (message: Message) => string,
   work: (message: Message) => Promise<void>,
 ): Record<Form, MessageHandler | BatchHandler> {
   return {
     tx: async (message, { tx }) => {
-      await tx.query(record(worker, message));
+      await tx.query(record(worker, idOf(message), message));
       await work(message);
     },
     statements: async (message) => {
       await work(message);
-      return [record(worker, message)];
+      return [record(worker, idOf(message), message)];
     },
     batch: batch(async (messages: readonly Message[], { tx }: { tx: HandlerTx }) => {
-      for (const message of messages) await tx.query(record(worker, message));
+      for (const message of messages) await tx.query(record(worker, idOf(message), message));
       for (const message of messages) await work(message);
     }),
   };

@@ -1,3 +1,4 @@
+import type { Message } from "../../src/index.ts";
 import type { Delivery, Settlement, Source } from "../../src/sources/source.ts";
 import type { Report, Told } from "./plan.ts";
 
@@ -11,6 +12,7 @@ export interface Around {
 export function countingSource(
   source: Source,
   tell: (told: Told) => void,
+  idOf: (message: Message) => string,
   around: Around,
 ): { readonly source: Source; report(): Report } {
   const open = new Set<Delivery>();
@@ -23,7 +25,7 @@ export function countingSource(
 
   const bytesOf = ({ received }: Delivery): number => received.bytes?.byteLength ?? 0;
   const idsOf = (list: readonly Delivery[]): (string | undefined)[] =>
-    list.map(({ received }) => ("rejected" in received ? undefined : received.id));
+    list.map(({ received }) => ("rejected" in received ? undefined : idOf(received)));
 
   async function settle(list: readonly (readonly [Delivery, Settlement])[]): Promise<void> {
     for (const [delivery] of list) {

@@ -19,6 +19,8 @@ export interface Plan {
   /** The place's. */
   readonly config: unknown;
   readonly form: Form;
+  /** The subject's. */
+  readonly namesByPlace?: boolean | undefined;
   /** Milliseconds a handler takes. Default 0. */
   readonly handlerMs?: number | undefined;
   /** Dies at the point, by SIGKILL, once it has handled so many messages. */

@@ -69,14 +69,16 @@ export async function openStage(
   let publications = 0;
   const publication = (): string => `${needs.name}-${++publications}`;
 
-  const look = (): Promise<Account> => account({ pool, place, sent, nameless, consumers });
+  const look = (): Promise<Account> =>
+    account({ pool, place, sent, nameless, consumers, namesByPlace: subject.namesByPlace === true });
 
   const stage: Stage = {
     subject,
     ...{ place, pool, server, consumers },
     async start(plan = {}) {
       const name = `c${consumers.length + 1}`;
-      const whole: Plan = { url, schema, config: place.config, name, form: "tx", ...plan };
+      const { namesByPlace } = subject;
+      const whole: Plan = { url, schema, config: place.config, name, form: "tx", namesByPlace, ...plan };
       const consumer = await startConsumer(t, subject.module, whole, patienceMs);
       consumers.push(consumer);
       return consumer;

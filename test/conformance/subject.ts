@@ -74,6 +74,8 @@ export interface Needs {
   readonly ownServer?: true;
   /** One of the subject's `variants`. */
   readonly variant?: string;
+  /** The subject's: what is published must not come twice because it was sent twice. */
+  readonly namesByPlace?: true;
 }
 
 /** The consumers' connections to the broker. Publishing and `unsettled` do not go through it. */
@@ -119,6 +121,8 @@ export interface Subject {
    * delivered again after a stop. Default: each message by itself.
    */
   readonly cumulative?: boolean;
+  /** The source names messages by their places in a log: the suite tells them by the ids in their bodies. */
+  readonly namesByPlace?: boolean;
   /** Ways a group shares its work, such as Kafka's eager and cooperative. `joins-and-leaves` is run with each. */
   readonly variants?: readonly string[];
   /** What the source or its broker cannot do, with the reason; the case is skipped with it. */

@@ -1,9 +1,9 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { formats } from "../../../src/index.ts";
 import { confluent, kafka, type ConfluentModule } from "../../../src/sources/kafka/kafka.ts";
 import type { Source } from "../../../src/sources/source.ts";
 import type { Subject } from "../subject.ts";
+import { identityOf } from "./kafka-identity.ts";
 import type { KafkaConfig } from "./kafka-place.ts";
 
 interface ConfluentSubjectConfig extends KafkaConfig {
@@ -47,6 +47,6 @@ export function makeSource(config: ConfluentSubjectConfig): Source {
   });
   return kafka({
     ...{ client, topics: [config.topic], groupId: config.groupId, commitIntervalMs: 100 },
-    identity: formats.header({ idHeader: "message-id" }),
+    identity: identityOf(config),
   });
 }

@@ -1,8 +1,8 @@
 import { Kafka, logLevel } from "kafkajs";
-import { formats } from "../../../src/index.ts";
 import { kafka, kafkajs } from "../../../src/sources/kafka/kafka.ts";
 import type { Source } from "../../../src/sources/source.ts";
 import type { Subject } from "../subject.ts";
+import { identityOf } from "./kafka-identity.ts";
 import type { KafkaConfig } from "./kafka-place.ts";
 
 /** Topics with six partitions, keys in their partitions, and kafkajs, whose rebalances are all eager. */
@@ -36,6 +36,6 @@ export function makeSource(config: KafkaConfig): Source {
   );
   return kafka({
     ...{ client, topics: [topic], groupId, commitIntervalMs: 100 },
-    identity: formats.header({ idHeader: "message-id" }),
+    identity: identityOf(config, "declared"),
   });
 }

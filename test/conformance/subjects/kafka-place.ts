@@ -18,6 +18,8 @@ export interface KafkaConfig {
   readonly pollIntervalMs: number;
   /** Of the subject's `variants`. */
   readonly variant?: string;
+  /** With the cursor strategy. */
+  readonly namesByPlace?: boolean;
 }
 
 export interface KafkaPlaceOptions {
@@ -43,7 +45,7 @@ export async function openTopic(
   const facts = alone ? own?.facts : await service(t, "kafka");
   if (facts === undefined) return undefined;
 
-  const { admin, producer } = await connectKafka(t, "place", facts.brokers);
+  const { admin, producer } = await connectKafka(t, "place", facts.brokers, needs.namesByPlace);
   const topic = needs.name;
   await createTopic(admin, { topic, numPartitions });
 
@@ -60,6 +62,7 @@ export async function openTopic(
       brokers: proxy === undefined ? facts.brokers : [`${proxy.host}:${proxy.port}`],
       pollIntervalMs: needs.shortLease ? leaseMs : pollIntervalMs,
       ...(needs.variant === undefined ? {} : { variant: needs.variant }),
+      ...(needs.namesByPlace === undefined ? {} : { namesByPlace: needs.namesByPlace }),
     } satisfies KafkaConfig,
     publish: (messages) => publish(producer, topic, messages),
     unsettled: () => unsettled(admin, topic, topic),
@@ -80,7 +83,7 @@ export async function openTopic(
 const commitHeader = (version: number | undefined): string | undefined =>
   version === undefined ? undefined : `\u0000\u0008\u0000${String.fromCharCode(version)}`;
 
-/** Without an idempotent producer: what is stored twice around a restart is the same message twice, in its order. */
+/** Where the producer is not idempotent what is stored twice around a restart is the same message twice, in its order. */
 async function publish(producer: Producer, topic: string, messages: readonly Sent[]): Promise<void> {
   await producer.send({
     topic,

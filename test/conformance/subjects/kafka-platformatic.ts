@@ -1,10 +1,10 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { formats } from "../../../src/index.ts";
 import { kafka, platformatic, type PlatformaticConsumerClass } from "../../../src/sources/kafka/kafka.ts";
 import type { Source } from "../../../src/sources/source.ts";
 import type { Subject } from "../subject.ts";
+import { identityOf } from "./kafka-identity.ts";
 import type { KafkaConfig } from "./kafka-place.ts";
 
 interface PlatformaticSubjectConfig extends KafkaConfig {
@@ -54,6 +54,6 @@ export async function makeSource(config: PlatformaticSubjectConfig): Promise<Sou
   });
   return kafka({
     ...{ client, topics: [topic], groupId, commitIntervalMs: 100 },
-    identity: formats.header({ idHeader: "message-id" }),
+    identity: identityOf(config),
   });
 }

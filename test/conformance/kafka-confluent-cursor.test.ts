@@ -1,0 +1,5 @@
+import { conformance } from "./conformance.ts";
+import { withCursor } from "./subjects/kafka-cursor.ts";
+import { subject } from "./subjects/kafka-confluent.ts";
+
+conformance(withCursor(subject));

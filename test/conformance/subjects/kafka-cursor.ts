@@ -1,0 +1,14 @@
+import type { Subject } from "../subject.ts";
+
+/** The same subject with the cursor strategy: records are told apart by their places. */
+export const withCursor = (subject: Subject): Subject => ({
+  ...subject,
+  name: subject.name.replace(")", ", cursor)"),
+  namesByPlace: true,
+  lacks: {
+    ...subject.lacks,
+    duplicates: "what is published twice is two records",
+    "no-identity": "records need no ids",
+  },
+  open: (t, needs, suite) => subject.open(t, { ...needs, namesByPlace: true }, suite),
+});
