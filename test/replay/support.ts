@@ -56,7 +56,8 @@ export async function testReplay(t: Scope): Promise<TestReplay> {
       writeFileSync(path(name), messages.map((one) => `${lineOf(one)}\n`).join(""));
       return fileOf(path(name));
     },
-    replay: (options) => replay(pool, { schema, handler: record(options.policy.kind), ...why, ...options }),
+    replay: (options) =>
+      replay(pool, { schema, handler: record(String(options.policy?.kind)), ...why, ...options }),
     async column(sql) {
       const { rows } = await pool.query({ text: sql, rowMode: "array" });
       return (rows as unknown[][]).map(([value]) => value) as never;
@@ -73,3 +74,11 @@ export const record =
   async ({ id }, { tx }) => {
     await tx.query("insert into done (consumer, message_id) values ($1, $2)", [consumer, id]);
   };
+
+/** How many effects wait to be sent. */
+export async function effects(pool: TestInbox["pool"]): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(
+    "select ((select count(*) from outbox) + (select coalesce(sum(size), 0) from outbox_bundle))::int as n",
+  );
+  return rows[0]!.n;
+}
