@@ -299,7 +299,8 @@ export function kafka(options: KafkaOptions): KafkaSource {
 
   async function lag(): Promise<number | undefined> {
     const members = [...owned.values()];
-    if (session === undefined || stopped) return undefined;
+    // Without a partition it cannot tell: it has none yet, or others have them.
+    if (session === undefined || stopped || members.length === 0) return undefined;
     const at = session;
     const each = await Promise.all(
       members.map(async (partition) => {
