@@ -3,9 +3,11 @@ import { InboxError } from "../errors.ts";
 import type { Store } from "../store/store.ts";
 import { relayTelemetry } from "../telemetry/relay-channels.ts";
 import { wholeNumber } from "../whole-number.ts";
+import { createCrashGuard } from "./crash-guard.ts";
 import { destinationSettings } from "./destination-settings.ts";
 import { destinationWorker, type DestinationHealth } from "./destination-worker.ts";
 import type { DeliverFunction, Destination } from "./destination.ts";
+import { createReports } from "./reports.ts";
 
 export interface RelayOptions {
   readonly store: Store;
@@ -20,6 +22,8 @@ export interface RelayOptions {
   readonly leaseMs?: number | undefined;
   /** How long `stop` waits for answers, in milliseconds; then it aborts what is in flight. Default 10,000. */
   readonly stopTimeoutMs?: number | undefined;
+  /** How often an effect may kill the relay that sends it before it goes to quarantine, as `crashed`. Default 3. */
+  readonly maxCrashes?: number | undefined;
   /** A number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
@@ -51,15 +55,22 @@ export function createRelay(options: RelayOptions): Relay {
   const pollIntervalMs = wholeNumber("pollIntervalMs", options.pollIntervalMs, 25, 1, 60_000);
   const leaseMs = wholeNumber("leaseMs", options.leaseMs, 15_000, 100, 3_600_000);
   const stopTimeoutMs = wholeNumber("stopTimeoutMs", options.stopTimeoutMs, 10_000, 0, 3_600_000);
+  const maxCrashes = wholeNumber("maxCrashes", options.maxCrashes, 3, 1, 1_000);
   const random = options.random ?? Math.random;
   const settings = names.map((name) => destinationSettings(name, options.destinations[name]!));
   const watch = storeWatch();
+  const guard = createCrashGuard({ store, leaseMs, maxCrashes, storeFailed: watch.storeFailed });
   const workers = settings.map((destination) =>
     destinationWorker(destination, {
-      ...{ store: store.outbox, relayId: randomUUID(), leaseMs, random },
+      ...{ store: store.outbox, relayId: randomUUID(), guard, leaseMs, random },
       ...watch,
     }),
   );
+
+  const reports = createReports({
+    ...{ store: store.outboxOperator, relayId: guard.relayId, storeFailed: watch.storeFailed },
+    health: () => workers.map((worker) => [worker.name, worker.health()] as const),
+  });
 
   let poll: NodeJS.Timeout | undefined;
   let started: Promise<void> | undefined;
@@ -83,6 +94,8 @@ export function createRelay(options: RelayOptions): Relay {
 
   async function start(): Promise<void> {
     await store.outbox.openLanes(names);
+    await guard.start();
+    await reports.start();
     for (const worker of workers) worker.start();
     void look();
   }
@@ -96,6 +109,8 @@ export function createRelay(options: RelayOptions): Relay {
     }
     clearTimeout(poll);
     await Promise.all(workers.map((worker) => worker.stop(stopTimeoutMs)));
+    await reports.stop();
+    await guard.stop();
   }
 
   return {

@@ -1,12 +1,14 @@
+import type { InboxError } from "../errors.ts";
 import type { OutboxStore, TakenEffect } from "../store/outbox.ts";
 import { relayTelemetry } from "../telemetry/relay-channels.ts";
 import { again, isAgain, isSent, kindOf, refused, type Answer } from "./answer.ts";
 import { createBreaker } from "./breaker.ts";
+import type { CrashGuard } from "./crash-guard.ts";
 import type { DestinationSettings } from "./destination-settings.ts";
 import { heldLanes } from "./held-lanes.ts";
 import { effectSender } from "./send-effects.ts";
 import { createSettler } from "./settler.ts";
-import { expiredVerdict, verdictOf } from "./verdict.ts";
+import { crashedVerdict, errorText, expiredVerdict, verdictOf } from "./verdict.ts";
 import { createWake } from "./wake.ts";
 
 /** How one destination does, as this relay sees it. */
@@ -20,6 +22,10 @@ export interface DestinationHealth {
   readonly failed: number;
   /** Since the last confirmation, in milliseconds; `undefined` before the first. */
   readonly lastSentMs: number | undefined;
+  /** Until it is asked again, in milliseconds; `undefined` while it is not paused. */
+  readonly pausedForMs: number | undefined;
+  /** How it failed last; `undefined` once it has confirmed an effect since. */
+  readonly lastError: string | undefined;
 }
 
 /** Everything a relay does for one destination. Destinations share nothing but the database. */
@@ -38,6 +44,7 @@ export interface DestinationWorker {
 export interface WorkerOptions {
   readonly store: OutboxStore;
   readonly relayId: string;
+  readonly guard: Pick<CrashGuard, "abandoned" | "carefully" | "alone">;
   readonly leaseMs: number;
   readonly random: () => number;
   readonly storeFailed: (error: unknown) => void;
@@ -51,7 +58,7 @@ const waitMs = 100;
 
 export function destinationWorker(settings: DestinationSettings, options: WorkerOptions): DestinationWorker {
   const { name, batches, concurrency, maxBatch, pauseAfter } = settings;
-  const { store, relayId, leaseMs, random, storeFailed, storeWorks } = options;
+  const { store, relayId, guard, leaseMs, random, storeFailed, storeWorks } = options;
   const breaker = createBreaker({ pauseAfter, firstPauseMs, longestPauseMs, random });
   const lanes = heldLanes();
   const workWake = createWake();
@@ -61,9 +68,11 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
   let sentCount = 0;
   let failedCount = 0;
   let lastSentAt: number | undefined;
+  let lastError: string | undefined;
   let idle = false;
   let stopping = false;
   let loop: Promise<void> | undefined;
+  let careful: Promise<unknown> = Promise.resolve();
   let renewals: NodeJS.Timeout | undefined;
 
   const settler = createSettler({
@@ -91,18 +100,22 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
       settler.poke();
       roomWake.wake();
     },
+    alone: guard.alone,
   });
+  guard.alone.onOpen(() => sender.resume());
 
   function answered(taken: TakenEffect, answer: Answer, tookMs: number): void {
     const healthy = breaker.healthy();
     if (isAgain(answer)) {
       failedCount++;
+      lastError = errorText(answer.error);
       const forMs = breaker.failed(taken.digest, performance.now(), answer.pauseMs);
       if (forMs !== undefined) tell("paused", forMs, answer.error);
     } else {
       // One that refuses an effect is there.
       if (isSent(answer)) {
         sentCount++;
+        lastError = undefined;
         lastSentAt = performance.now();
       } else failedCount++;
       if (breaker.answered()) tell("back", undefined, undefined);
@@ -115,9 +128,35 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
   const tell = (state: "paused" | "back", forMs: number | undefined, error: unknown): void =>
     relayTelemetry.destination.publish({ destination: name, state, forMs, error });
 
+  /** What a dead relay left is sent one by one; the first of a key that is not sent stops those behind it. */
+  async function sendCarefully(suspects: readonly TakenEffect[]): Promise<void> {
+    const stuckKeys = new Set<string>();
+    for (const taken of suspects) {
+      const { key } = taken;
+      let sent: boolean | InboxError | undefined;
+      if (!stopping && (key === undefined || !stuckKeys.has(key))) {
+        sent = await guard
+          .carefully(taken, () => sender.sendNow(taken))
+          .catch((error: unknown) => {
+            storeFailed(error);
+            return undefined;
+          });
+      }
+      if (sent === true) continue;
+      if (key !== undefined) stuckKeys.add(key);
+      if (sent === false) continue;
+      if (sent !== undefined) settler.add(crashedVerdict(taken, sent, settings));
+      else inHand--;
+      lanes.closeOne(taken.lease);
+      settler.poke();
+      roomWake.wake();
+    }
+  }
+
   /** What needs no sending has its verdict at once. */
-  function dispatch(effects: readonly TakenEffect[]): void {
+  function dispatch(effects: readonly TakenEffect[], abandoned: ReadonlySet<number>): void {
     const toSend: TakenEffect[] = [];
+    const suspects: TakenEffect[] = [];
     const stuckKeys = new Set<string>();
     for (const taken of effects) {
       if (taken.key !== undefined && stuckKeys.has(taken.key)) {
@@ -132,10 +171,11 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
         settler.add(verdictOf(taken, answer, 0, true, settings, random));
         lanes.closeOne(taken.lease);
         if (taken.key !== undefined) stuckKeys.add(taken.key);
-      } else toSend.push(taken);
+      } else (abandoned.has(taken.lease.lane) ? suspects : toSend).push(taken);
     }
     settler.poke();
     sender.add(toSend);
+    if (suspects.length > 0) careful = Promise.all([careful, sendCarefully(suspects)]);
   }
 
   async function open(): Promise<void> {
@@ -177,6 +217,7 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
     const asked = performance.now();
     try {
       const request = { relayId, leaseMs, maxLanes: 64, maxEffects, maxBytes: maxBytesInHand };
+      const abandoned = await guard.abandoned(name);
       const { effects, more } = await store.take(name, request);
       storeWorks();
       if (effects.length === 0) {
@@ -187,7 +228,7 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
       inHand += effects.length;
       emptyInARow = 0;
       relayTelemetry.taken.publish({ destination: name, size: effects.length });
-      dispatch(effects);
+      dispatch(effects, abandoned);
       return true;
     } catch (error) {
       storeFailed(error);
@@ -230,16 +271,21 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
       roomWake.wake();
       await loop;
       const abort = setTimeout(() => sender.abort(), graceMs);
+      await careful;
       while (sender.running > 0) await roomWake.wait(20);
       clearTimeout(abort);
       await settler.flushed(graceMs);
       clearInterval(renewals);
       await settings.destination.close?.().catch(() => undefined);
     },
-    health: () => ({
-      state: breaker.allowance(performance.now()).kind === "all" ? "open" : "paused",
-      ...{ inHand, sent: sentCount, failed: failedCount },
-      lastSentMs: lastSentAt === undefined ? undefined : performance.now() - lastSentAt,
-    }),
+    health() {
+      const allowance = breaker.allowance(performance.now());
+      return {
+        state: allowance.kind === "all" ? "open" : "paused",
+        ...{ inHand, sent: sentCount, failed: failedCount, lastError },
+        lastSentMs: lastSentAt === undefined ? undefined : performance.now() - lastSentAt,
+        pausedForMs: allowance.kind === "none" ? allowance.forMs : undefined,
+      };
+    },
   };
 }

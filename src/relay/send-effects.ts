@@ -1,4 +1,5 @@
 import type { TakenEffect } from "../store/outbox.ts";
+import type { Alone } from "./alone.ts";
 import { again, isSent, type Answer } from "./answer.ts";
 import type { DestinationSettings } from "./destination-settings.ts";
 import type { DeliveryContext } from "./destination.ts";
@@ -12,11 +13,17 @@ export interface SendHooks {
   readonly answered: (taken: TakenEffect, answer: Answer, tookMs: number) => void;
   /** It was not tried, and stays as it was. */
   readonly untried: (taken: TakenEffect) => void;
+  /** What runs alone keeps the others from beginning. */
+  readonly alone: Pick<Alone, "closed" | "began" | "ended">;
 }
 
 /** Sends what was taken, and tells of each effect exactly once. */
 export interface EffectSender {
   add(effects: readonly TakenEffect[]): void;
+  /** Sends one now, whoever waits. False: it was not tried, or not taken. */
+  sendNow(taken: TakenEffect): Promise<boolean>;
+  /** Others may begin again. */
+  resume(): void;
   /** Calls that are running. */
   readonly running: number;
   /** Aborts what is running. */
@@ -57,26 +64,35 @@ export function effectSender(settings: DestinationSettings, hooks: SendHooks): E
     }
   }
 
-  async function sendChain(chain: readonly TakenEffect[]): Promise<void> {
+  /** True: all were sent. */
+  async function sendChain(chain: readonly TakenEffect[]): Promise<boolean> {
     for (const [index, taken] of chain.entries()) {
-      if (!hooks.maySend(taken)) return chain.slice(index).forEach(hooks.untried);
+      if (!hooks.maySend(taken)) {
+        chain.slice(index).forEach(hooks.untried);
+        return false;
+      }
       const effect = effectOf(name, taken);
       hooks.sending([effect]);
       const started = performance.now();
       const got = await call(async (context) => ({ answer: await destination.deliver!(effect, context) }));
       hooks.answered(taken, got.answer, performance.now() - started);
       // What was refused holds its key only where the user wants it so; the database decides that.
-      if (!isSent(got.answer)) return chain.slice(index + 1).forEach(hooks.untried);
+      if (isSent(got.answer)) continue;
+      chain.slice(index + 1).forEach(hooks.untried);
+      return false;
     }
+    return true;
   }
 
-  async function sendBatch(all: readonly TakenEffect[]): Promise<void> {
+  /** True: all were sent. */
+  async function sendBatch(all: readonly TakenEffect[]): Promise<boolean> {
     const batch = all.filter((taken) => {
       const may = hooks.maySend(taken);
       if (!may) hooks.untried(taken);
       return may;
     });
-    if (batch.length === 0) return;
+    if (batch.length === 0) return false;
+    let sentAll = batch.length === all.length;
     const effects = batch.map((taken) => effectOf(name, taken));
     hooks.sending(effects);
     const started = performance.now();
@@ -86,18 +102,34 @@ export function effectSender(settings: DestinationSettings, hooks: SendHooks): E
       const answer = "answer" in got ? got.answer : got[index];
       if (answer === undefined) hooks.untried(taken);
       else hooks.answered(taken, answer, tookMs);
+      sentAll &&= answer !== undefined && isSent(answer);
     }
+    return sentAll;
   }
 
+  const send = (work: readonly TakenEffect[]): Promise<boolean> =>
+    batches ? sendBatch(work) : sendChain(work);
+
   function next(): void {
-    while (running < concurrency) {
+    while (running < concurrency && !hooks.alone.closed) {
       const work = queue.shift();
       if (work === undefined) return;
       running++;
-      void (batches ? sendBatch(work) : sendChain(work)).finally(() => {
+      hooks.alone.began();
+      void send(work).finally(() => {
         running--;
+        hooks.alone.ended();
         next();
       });
+    }
+  }
+
+  async function sendNow(taken: TakenEffect): Promise<boolean> {
+    running++;
+    try {
+      return await send([taken]);
+    } finally {
+      running--;
     }
   }
 
@@ -111,6 +143,8 @@ export function effectSender(settings: DestinationSettings, hooks: SendHooks): E
       else queue.push(...chainsOf(effects));
       next();
     },
+    sendNow,
+    resume: next,
     abort() {
       for (const controller of calls) controller.abort();
     },

@@ -51,6 +51,25 @@ export const expiredVerdict = ({ lease, position }: TakenEffect): Verdict => ({
   ...{ code: undefined, error: undefined, status: undefined, result: undefined, tookMs: undefined },
 });
 
+/** The verdict on an effect that has killed its relay as often as allowed. */
+export const crashedVerdict = (
+  { lease, position }: TakenEffect,
+  error: Error,
+  { afterRefusal }: DestinationSettings,
+): Verdict => ({
+  ...{
+    lease,
+    position,
+    outcome: "rejected",
+    delayMs: 0,
+    counts: true,
+    code: "crashed",
+    error: error.message,
+  },
+  action: afterRefusal === "wait" ? "quarantined" : "aside",
+  ...{ status: undefined, result: undefined, tookMs: undefined },
+});
+
 /** Results and errors are a stranger's: whatever they are, they become some text. */
 function resultText(result: unknown): string | undefined {
   if (result === undefined || typeof result === "string") return result;
@@ -61,7 +80,8 @@ function resultText(result: unknown): string | undefined {
   }
 }
 
-function errorText(error: unknown): string {
+/** Whatever was thrown, as a text. */
+export function errorText(error: unknown): string {
   try {
     if (error instanceof Error) {
       const cause =
