@@ -23,7 +23,12 @@ export interface CrashGuard {
   stop(): Promise<void>;
 }
 
-export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGuard {
+/** `onRetired`: told when another consumer has taken over from this one. */
+export function createCrashGuard(
+  context: LaneContext,
+  leaseMs: number,
+  onRetired: (error: InboxError) => void,
+): CrashGuard {
   const { workers } = context.store;
   const { consumer } = context.name;
   const id = randomUUID();
@@ -36,6 +41,7 @@ export function createCrashGuard(context: LaneContext, leaseMs: number): CrashGu
     try {
       ({ died } = await workers.heartbeat(consumer, id, leaseMs));
     } catch (error) {
+      if (error instanceof InboxError && error.code === "consumer-retired") return onRetired(error);
       // A lease that runs out while the database is away makes this worker look dead: then care is taken, nothing is lost.
       telemetry.warning.publish({ message: `The worker's lease was not renewed: ${errorText(error)}` });
     }

@@ -80,7 +80,7 @@ export interface RunHealth {
 export interface Run extends AsyncDisposable {
   /**
    * Resolves when the source has ended, all is settled and nothing of the consumer is pending but what waits for a
-   * decision; or after `stop`. Rejects if the source or the start failed.
+   * decision; or after `stop`. Rejects if the source or the start failed, and if the consumer is retired.
    */
   readonly finished: Promise<RunStats>;
   /** Stops intake, finishes what is being handled, releases the rest, closes the source. Twice is harmless. */
@@ -123,6 +123,7 @@ export function runSource(parts: RunParts): Run {
       pendingCounts[outcome]++;
       lastSettledAt = performance.now();
     },
+    onRetired: () => sourceEnded(),
   });
   const { stopping } = worker;
   const acceptor = storeFirst ? createAcceptor(worker.context, stopping, parts.onStored) : undefined;
@@ -264,6 +265,8 @@ export function runSource(parts: RunParts): Run {
         throw new InboxError("source-failed", `${source.name} ended: ${error.message}`, { cause: error });
       }
       await progress.stop(atItsEnd);
+      const retired = worker.retired();
+      if (retired !== undefined) throw retired;
       return stats();
     } finally {
       over = true;

@@ -32,7 +32,7 @@ export interface WorkHealth {
 
 /** Pending messages being worked through. */
 export interface Work extends AsyncDisposable {
-  /** Resolves after `stop`, or with `untilDrained` when it is through; rejects if the start failed. */
+  /** Resolves after `stop`, or with `untilDrained` when it is through; rejects if the start failed, or the consumer is retired. */
   readonly finished: Promise<WorkStats>;
   /** Takes nothing more, finishes what is being handled, gives the rest back. Twice is harmless. */
   stop(): Promise<WorkStats>;
@@ -86,6 +86,8 @@ export function workPending(
       await (options.untilDrained === true ? worker.drained() : untilStopped());
       worker.stop();
       await worker.finish(() => undefined);
+      const retired = worker.retired();
+      if (retired !== undefined) throw retired;
       return stats();
     } finally {
       over = true;

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { InboxError } from "../errors.ts";
 import type { Hints } from "../store/pending.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { createCrashGuard } from "./crash-guard.ts";
@@ -46,6 +47,8 @@ export interface Worker {
   listening(): boolean;
   /** Resolves when nothing pending of the consumer will be handled without a decision, or the worker is stopping. */
   drained(): Promise<void>;
+  /** Why it stops by itself: another consumer has taken over from this one. */
+  retired(): InboxError | undefined;
   /** Takes no pending messages any more. Twice is harmless. */
   stop(): void;
   /** After `stop`: ends what is begun and gives back the rest; messages of a source through `giveBack`. */
@@ -60,9 +63,11 @@ export interface WorkerParts {
   readonly options: WorkerOptions;
   /** Told of each pending message's outcome. */
   readonly onPendingSettled: (processed: Processed) => void;
+  /** Told when it has begun to stop because the consumer is retired. */
+  readonly onRetired?: (() => void) | undefined;
 }
 
-export function createWorker({ context, handler, options, onPendingSettled }: WorkerParts): Worker {
+export function createWorker({ context, handler, options, ...told }: WorkerParts): Worker {
   const { settings, store, name } = context;
   const leaseMs = wholeNumber("workerLeaseMs", options.workerLeaseMs, 10_000, 100, 86_400_000);
   const stopTimeoutMs = wholeNumber("stopTimeoutMs", options.stopTimeoutMs, 10_000, 0, 86_400_000);
@@ -79,15 +84,25 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
     deferral: { stopping: stopping.signal, stash, soon: (delayMs) => feed.soon(delayMs) },
   };
   let hints: Hints | undefined;
-  const guard = createCrashGuard(running, leaseMs);
+  let retired: InboxError | undefined;
+  const guard = createCrashGuard(running, leaseMs, (error) => {
+    retired = error;
+    stop();
+    told.onRetired?.();
+  });
   const lanes: Lanes = createLanes(settings.lanes, context.pace, async (items) => {
     await guard.work(items);
     for (const item of items) feed.done(item);
   });
   const feed = createPendingFeed({
     ...{ context: running, handler, lanes, workerId: guard.workerId, leaseMs },
-    onSettled: onPendingSettled,
+    onSettled: told.onPendingSettled,
   });
+
+  function stop(): void {
+    stopping.abort();
+    feed.stop();
+  }
 
   return {
     context: running,
@@ -104,10 +119,8 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
     storeAway: () => watch.away(),
     listening: () => hints?.heard() === true,
     drained: () => feed.drained(),
-    stop() {
-      stopping.abort();
-      feed.stop();
-    },
+    retired: () => retired,
+    stop,
     async finish(giveBack) {
       const done = lanes.idle();
       const unstarted = lanes.takeUnstarted();
@@ -119,8 +132,7 @@ export function createWorker({ context, handler, options, onPendingSettled }: Wo
       giveBack([...stash.takeAll(), ...unstarted.filter(({ pending }) => pending === undefined)]);
     },
     async close() {
-      stopping.abort();
-      feed.stop();
+      stop();
       hints?.close();
       await feed.close();
       await guard.stop();

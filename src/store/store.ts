@@ -183,8 +183,9 @@ export interface Store {
 }
 
 export interface WorkerStore {
+  /** Rejects with `consumer-retired` if another consumer has taken over. */
   open(consumer: string, workerId: string, leaseMs: number): Promise<void>;
-  /** Renews the lease and tells how many workers of the consumer died without closing. */
+  /** Renews the lease and tells how many workers of the consumer died without closing. Rejects as `open` does. */
   heartbeat(consumer: string, workerId: string, leaseMs: number): Promise<{ readonly died: number }>;
   close(workerId: string): Promise<void>;
   /** Commits the mark that this worker is about to run the message, and tells of marks others left. */

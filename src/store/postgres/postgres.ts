@@ -1,4 +1,5 @@
 import { InboxError } from "../../errors.ts";
+import { showValue } from "../../message/show-value.ts";
 import { createProtection, type PayloadKeys } from "../protection.ts";
 import type { Store } from "../store.ts";
 import { answerStore } from "./answers.ts";
@@ -115,14 +116,17 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     operator: operatorStore(sql, protection, withConnection),
 
     workers: {
-      open: (consumer, workerId, leaseMs) => run(sql.openWorker, [workerId, consumer, leaseMs]),
+      open: (consumer, workerId, leaseMs) =>
+        withConnection(async (connection) => {
+          const values = [workerId, consumer, leaseMs];
+          const { rows } = await connection.query<{ successor: string }>(sql.openWorker, values);
+          if (rows[0] !== undefined) throw consumerRetired(consumer, rows[0].successor);
+        }),
       heartbeat: (consumer, workerId, leaseMs) =>
         withConnection(async (connection) => {
-          const { rows } = await connection.query<{ died: number }>(sql.heartbeat, [
-            workerId,
-            consumer,
-            leaseMs,
-          ]);
+          const { rows } = await connection.query<HeartbeatRow>(sql.heartbeat, [workerId, consumer, leaseMs]);
+          const successor = rows[0]?.successor ?? undefined;
+          if (successor !== undefined) throw consumerRetired(consumer, successor);
           return { died: rows[0]?.died ?? 0 };
         }),
       close: (workerId) => run(sql.closeWorker, [workerId]),
@@ -160,3 +164,15 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };
 }
+
+interface HeartbeatRow {
+  readonly died: number;
+  /** Who took over from the consumer, if it is retired. */
+  readonly successor: string | null;
+}
+
+const consumerRetired = (consumer: string, successor: string): InboxError =>
+  new InboxError(
+    "consumer-retired",
+    `The consumer ${showValue(consumer)} is retired: ${showValue(successor)} has taken over.`,
+  );

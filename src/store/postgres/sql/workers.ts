@@ -1,4 +1,4 @@
-/** By primary key. Old closed and long dead workers go with it, and old marks: both tables stay a handful of rows. */
+/** By primary key, unless the consumer is retired: then it tells who took over. Old closed and long dead workers go with it, and old marks: both tables stay a handful of rows. */
 export const openWorkerSql = (schema: string): string => `
 with old as (
   delete from ${schema}.worker
@@ -6,18 +6,24 @@ with old as (
      and (closed_at < clock_timestamp() - interval '1 day' or lease_until < clock_timestamp() - interval '7 days')
 ), old_marks as (
   delete from ${schema}.started where started_at < clock_timestamp() - interval '7 days'
+), retired as (
+  select successor from ${schema}.retired_consumer where consumer = $2::text
+), opened as (
+  insert into ${schema}.worker (id, consumer, lease_until)
+  select $1::text::uuid, $2::text, clock_timestamp() + $3::int * interval '1 millisecond'
+   where not exists (select from retired)
 )
-insert into ${schema}.worker (id, consumer, lease_until)
-values ($1::text::uuid, $2::text, clock_timestamp() + $3::int * interval '1 millisecond')`;
+select successor from retired`;
 
-/** Renews by primary key and counts the unclean deaths of the last hour by `worker_open`. */
+/** Renews by primary key, tells who took over if the consumer is retired, and counts the unclean deaths of the last hour by `worker_open`. */
 export const heartbeatSql = (schema: string): string => `
 with renewed as (
   update ${schema}.worker
      set lease_until = clock_timestamp() + $3::int * interval '1 millisecond'
    where id = $1::text::uuid
 )
-select count(*)::int as died
+select count(*)::int as died,
+       (select successor from ${schema}.retired_consumer where consumer = $2::text) as successor
   from ${schema}.worker
  where consumer = $2::text and closed_at is null and id <> $1::text::uuid
    and lease_until < clock_timestamp() and lease_until > clock_timestamp() - interval '1 hour'`;
