@@ -31,3 +31,10 @@ export type {
   NatsPublishClient,
   NatsPublished,
 } from "./destinations/nats.ts";
+export { kafkaDestination } from "./destinations/kafka/kafka.ts";
+export type { KafkaDestinationOptions } from "./destinations/kafka/kafka.ts";
+export { confluentProducer } from "./destinations/kafka/confluent.ts";
+export type { ConfluentProducerModule } from "./destinations/kafka/confluent.ts";
+export { kafkajsProducer } from "./destinations/kafka/kafkajs.ts";
+export type { KafkajsProducerKafka } from "./destinations/kafka/kafkajs.ts";
+export type { KafkaProducer, KafkaRecord, SendFailure } from "./destinations/kafka/producer.ts";
