@@ -116,8 +116,11 @@ export interface OutboxStore {
   send(tx: unknown, effects: readonly NewEffect[]): Promise<readonly KnownEffect[]>;
   /** Makes the lanes of these destinations. Twice is harmless. */
   openLanes(destinations: readonly string[]): Promise<void>;
-  /** Which of these destinations have something to send now, in whose hands ever it is. */
-  waiting(destinations: readonly string[]): Promise<readonly string[]>;
+  /**
+   * Which of these destinations have something to send now, in whose hands ever it is. `fromMarks`: in a way that costs
+   * more, and the same while an old snapshot keeps what was sent in the indexes.
+   */
+  waiting(destinations: readonly string[], fromMarks?: boolean): Promise<readonly string[]>;
   /** Takes free lanes of a destination that have work, with what may be sent in them, in order. */
   take(destination: string, request: EffectTakeRequest): Promise<TakenEffects>;
   /**

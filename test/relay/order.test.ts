@@ -6,12 +6,17 @@ import { answerOfError } from "../../src/relay/failure.ts";
 import type { Destination } from "../../src/relay/destination.ts";
 import type { Effect } from "../../src/relay/effect.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
-import { testOutbox } from "../outbox/support.ts";
+import { bundle, testOutbox } from "../outbox/support.ts";
 import { effect, networkError, until } from "./support.ts";
 
 interface Plan {
   /** For each key, how many effects each of its transactions asks for, and how long it stays open before it commits. */
-  readonly keys: readonly (readonly { readonly effects: number; readonly openMs: number }[])[];
+  readonly keys: readonly (readonly {
+    readonly effects: number;
+    /** As handlers ask for many: in one row. */
+    readonly bundled: boolean;
+    readonly openMs: number;
+  }[])[];
   readonly unkeyed: number;
   readonly relays: number;
   readonly batches: boolean;
@@ -26,7 +31,11 @@ interface Plan {
 const plan: fc.Arbitrary<Plan> = fc.record({
   keys: fc.array(
     fc.array(
-      fc.record({ effects: fc.integer({ min: 1, max: 12 }), openMs: fc.integer({ min: 0, max: 15 }) }),
+      fc.record({
+        effects: fc.integer({ min: 1, max: 12 }),
+        bundled: fc.boolean(),
+        openMs: fc.integer({ min: 0, max: 15 }),
+      }),
       { minLength: 1, maxLength: 8 },
     ),
     { minLength: 1, maxLength: 6 },
@@ -44,7 +53,7 @@ test("whatever fails, however many relays share the work: all arrives, a key in 
   const place = await testOutbox(t, {}, { max: 24 });
   await fc.assert(
     fc.asyncProperty(plan, async (given) => {
-      await place.pool.query("truncate outbox, outbox_id, outbox_attempt, outbox_lane");
+      await place.pool.query("truncate outbox, outbox_bundle, outbox_id, outbox_attempt, outbox_lane");
       const arrived: string[] = [];
       const random = seeded(given.seed);
       let unclear = 0;
@@ -105,11 +114,13 @@ test("whatever fails, however many relays share the work: all arrives, a key in 
       // A key's transactions follow each other, as those that hold its row do; different keys' overlap as they like.
       const senders = given.keys.map(async (transactions, key) => {
         let next = 0;
-        for (const { effects, openMs } of transactions) {
+        for (const { effects, bundled, openMs } of transactions) {
           await place.commit(async (client) => {
-            for (let i = 0; i < effects; i++) {
-              await place.outbox.send(client, effect(`${key}-${next++}`, { key: String(key) }));
-            }
+            const list = Array.from({ length: effects }, () =>
+              effect(`${key}-${next++}`, { key: String(key) }),
+            );
+            if (bundled) await bundle(place, client, list);
+            else for (const each of list) await place.outbox.send(client, each);
             await new Promise((resolve) => setTimeout(resolve, openMs));
           });
         }

@@ -1,5 +1,5 @@
 import { InboxError } from "../../errors.ts";
-import type { EffectLease, OutboxStore, TakenEffects, Verdict } from "../outbox.ts";
+import type { EffectLease, OutboxStore, TakenEffect, TakenEffects, Verdict } from "../outbox.ts";
 import { errorShape } from "../error-shape.ts";
 import { sealedOverhead, type Protection } from "../protection.ts";
 import { nullableTextArray, numberArray, textArray } from "./array.ts";
@@ -29,10 +29,11 @@ export function outboxStore(
         async (connection) => void (await connection.query(sql.openEffectLanes, [textArray(destinations)])),
       ),
 
-    waiting: (destinations) =>
+    waiting: (destinations, fromMarks = false) =>
       withConnection(async (connection) => {
         const { rows } = await connection.query<{ name: string }>(sql.waitingDestinations, [
           textArray(destinations),
+          fromMarks,
         ]);
         return rows.map(({ name }) => name);
       }),
@@ -49,6 +50,7 @@ export function outboxStore(
           row.digest === null ? [] : [takenEffect(protection, destination, { ...row, digest: row.digest })],
         ),
       );
+      effects.sort(inOrder);
       return { effects, more: rows.some((row) => row.digest === null) };
     },
 
@@ -85,6 +87,10 @@ export function outboxStore(
       }),
   };
 }
+
+/** Places are numbers in digits, longer ones higher. */
+const inOrder = ({ position: a }: TakenEffect, { position: b }: TakenEffect): number =>
+  a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 
 // Whatever the server's default is: what is read after a lock must be what is committed by then.
 const begin = "begin isolation level read committed";

@@ -61,19 +61,30 @@ begin
         left join new n on n.digest = e.digest
         left join ${schema}.outbox_id f on f.digest = e.digest and f.fingerprint <> e.fingerprint
        where n.digest is not null or f.digest is not null
+    ), stored as (
+      insert into ${schema}.outbox
+        (position, destination, lane, state, asked_at, digest, tenant, producer, effect_id, effect_key, effect_type,
+         effect_time, headers, payload, last_at, last_code, last_error)
+      select e.place, destination_name,
+             (case when e.key is null then get_byte(uuid_send(e.digest), 0)
+                   else get_byte(sha256(convert_to(e.key, 'utf8')), 0) end) % 64,
+             case when e.conflicts then 'aside' else 'ready' end, bundle.asked_at, e.digest, e.tenant, e.producer, e.id,
+             e.key, e.type, e.time, e.headers, e.payload, case when e.conflicts then clock_timestamp() end,
+             case when e.conflicts then 'effect-conflict' end,
+             case when e.conflicts then 'The effect was asked for before with another payload.' end
+        from fresh e
+       order by e.place
+      returning *
     )
-    insert into ${schema}.outbox
-      (position, destination, lane, state, asked_at, digest, tenant, producer, effect_id, effect_key, effect_type,
-       effect_time, headers, payload, last_code, last_error)
-    select e.place, destination_name,
-           (case when e.key is null then get_byte(uuid_send(e.digest), 0)
-                 else get_byte(sha256(convert_to(e.key, 'utf8')), 0) end) % 64,
-           case when e.conflicts then 'aside' else 'ready' end, bundle.asked_at, e.digest, e.tenant, e.producer, e.id,
-           e.key, e.type, e.time, e.headers, e.payload,
-           case when e.conflicts then 'effect-conflict' end,
-           case when e.conflicts then 'An effect of this id was asked for before with another payload.' end
-      from fresh e
-     order by e.place;
+    insert into ${schema}.outbox_refusal
+      (position, attempts, payload_bytes, asked_at, refused_at, digest, holds_key, destination, tenant, producer, effect_id,
+       effect_key, effect_type, code, error_group, error, error_shape)
+    select s.position, 0, coalesce(octet_length(s.payload), 0), s.asked_at, s.last_at, s.digest, false, s.destination,
+           s.tenant, s.producer, s.effect_id, s.effect_key, s.effect_type, s.last_code,
+           substr(encode(sha256(convert_to(s.last_code || chr(10) || s.last_error, 'utf8')), 'hex'), 1, 16),
+           s.last_error, s.last_error
+      from stored s
+     where s.state = 'aside';
   end loop;
   return unpacked;
 end

@@ -226,7 +226,7 @@ $function$;
 comment on function ${schema}.outbox_marks_move is
   'Whether an idle lane is to be looked at so that its marks move: twice after it was taken last, to behind what was sent.';
 
-create function ${schema}.outbox_waiting(destination_names text[]) returns setof text
+create function ${schema}.outbox_with_work(destination_names text[], from_marks boolean) returns setof text
 language sql
 volatile
 set enable_seqscan = off
@@ -235,16 +235,21 @@ as $function$
   select d.name
     from unnest(destination_names) as d (name)
    where exists (select from ${schema}.outbox_bundle b where b.destination = d.name)
-      or exists (select from ${schema}.outbox_lane l
-                  where l.destination = d.name
-                    and (exists (select from ${schema}.outbox o
-                                  where o.destination = d.name and o.lane = l.lane and o.state = 'ready'
-                                    and o.position >= l.ready_from)
-                      or exists (select from ${schema}.outbox o
-                                  where o.destination = d.name and o.lane = l.lane and o.state = 'scheduled'
-                                    and o.due_at >= l.due_from and o.due_at <= clock_timestamp())
-                      or ${schema}.outbox_marks_move(l.next_at, l.next_xmax, l.taken_at)
-                      or l.whole_at < clock_timestamp() - interval '1 minute'))
+      or (not from_marks
+          and (exists (select from ${schema}.outbox o where o.destination = d.name and o.state = 'ready')
+            or exists (select from ${schema}.outbox o
+                        where o.destination = d.name and o.state = 'scheduled' and o.due_at <= clock_timestamp())))
+      or (from_marks
+          and exists (select from ${schema}.outbox_lane l
+                       where l.destination = d.name
+                         and (exists (select from ${schema}.outbox o
+                                       where o.destination = d.name and o.lane = l.lane and o.state = 'ready'
+                                         and o.position >= l.ready_from)
+                           or exists (select from ${schema}.outbox o
+                                       where o.destination = d.name and o.lane = l.lane and o.state = 'scheduled'
+                                         and o.due_at >= l.due_from and o.due_at <= clock_timestamp())
+                           or ${schema}.outbox_marks_move(l.next_at, l.next_xmax, l.taken_at)
+                           or l.whole_at < clock_timestamp() - interval '1 minute')))
 $function$;
-comment on function ${schema}.outbox_waiting is 'Which destinations have something for a relay to look at now.';
+comment on function ${schema}.outbox_with_work is 'Which destinations have something for a relay to look at now. from_marks: a probe of each lane, in place of one that reads again what was sent while an old snapshot is open.';
 `;
