@@ -5,7 +5,7 @@ import { seededRandom } from "../demo/random.ts";
 import { findBroker } from "./play/find-broker.ts";
 import { killAtRandom } from "./play/kill-at-random.ts";
 import { play } from "./play/play.ts";
-import { resultText } from "./play/result.ts";
+import { printFaults, resultText } from "./play/result.ts";
 
 const usage =
   "Usage: npm run example -- [--seconds N] [--seed S] [--broker rabbitmq|none] [--json]\n" +
@@ -44,7 +44,7 @@ async function main(args: string[]): Promise<number> {
       killing: killAtRandom(seconds),
     });
     console.log(json ? JSON.stringify(result) : resultText(result));
-    for (const violation of result.violations) console.error(`FAILED: ${violation}`);
+    printFaults(result.violations);
     return result.violations.length === 0 ? 0 : 1;
   } catch (error) {
     console.error(`The example failed: ${(error as Error).message}`);

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { seededRandom } from "../../examples/demo/random.ts";
 import { findBroker } from "../../examples/two-services/play/find-broker.ts";
 import { play } from "../../examples/two-services/play/play.ts";
-import { killsIn, resultText } from "../../examples/two-services/play/result.ts";
+import { killsIn, printFaults, resultText } from "../../examples/two-services/play/result.ts";
 import { killAtPoints } from "./kill-at-points.ts";
 
 const usage = "Usage: npm run chain -- [--kills N] [--seed S] [--broker rabbitmq|none] [--json]";
@@ -41,7 +41,7 @@ async function main(args: string[]): Promise<number> {
     const done = killsIn(result.kills);
     if (done < kills) faults.push(`${done} of ${kills} kills were done: for a minute no order was placed`);
     console.log(json ? JSON.stringify(result) : resultText(result));
-    for (const fault of faults) console.error(`FAILED: ${fault}`);
+    printFaults(faults);
     return faults.length === 0 ? 0 : 1;
   } catch (error) {
     console.error(`The chain could not be played: ${(error as Error).message}`);

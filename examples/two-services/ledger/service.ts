@@ -1,7 +1,9 @@
 // The ledger: enters each order once, and asks for a receipt in the same transaction.
+import { connect } from "amqplib";
 import pg from "pg";
-// In a project of your own: from "transactional-inbox".
+// In a project of your own: from "transactional-inbox" and "transactional-inbox/rabbitmq".
 import { createInbox, postgres, type MessageHandler } from "../../../src/index.ts";
+import { rabbitmq } from "../../../src/sources/rabbitmq/rabbitmq.ts";
 import type { OrderPlaced } from "../order-placed.ts";
 
 const pool = new pg.Pool({ connectionString: process.env["LEDGER_URL"], max: 8 });
@@ -34,8 +36,22 @@ const enter: MessageHandler = async (message, { tx, outbox }) => {
 };
 
 // How soon a killed process counts as dead. The default of 10 s suits real life.
-const work = inbox.work(enter, { workerLeaseMs: 2_000 });
+const options = { workerLeaseMs: 2_000 };
 
-process.once("SIGTERM", () => void work.stop());
-await work.finished;
+const amqpUrl = process.env["AMQP_URL"];
+const running = amqpUrl
+  ? // Takes deliveries, commits, and only then acknowledges. What it holds when it is killed is delivered again.
+    inbox.run(
+      rabbitmq({
+        ...{ client: () => connect(amqpUrl), queue: process.env["QUEUE"]! },
+        queueFacts: { type: "classic" },
+      }),
+      enter,
+      options,
+    )
+  : // Without a broker the relay of the orders has put the messages into this database.
+    inbox.work(enter, options);
+
+process.once("SIGTERM", () => void running.stop());
+await running.finished;
 await pool.end();

@@ -16,6 +16,8 @@ export interface CustomersOptions {
   readonly address: string;
   readonly customers: number;
   readonly random: Random;
+  /** Aborted when nobody is to wait for answers any more. */
+  readonly signal: AbortSignal;
 }
 
 const thinkMs = [5, 120] as const;
@@ -23,7 +25,7 @@ const askAgainMs = 50;
 const answerTimeoutMs = 5_000;
 const lastAnswerMs = 60_000;
 
-export function startCustomers({ address, customers, random }: CustomersOptions): Customers {
+export function startCustomers({ address, customers, random, signal }: CustomersOptions): Customers {
   const placed = new Map<string, Order>();
   let failed = 0;
   let open = true;
@@ -31,6 +33,7 @@ export function startCustomers({ address, customers, random }: CustomersOptions)
 
   async function ask(order: Order): Promise<void> {
     for (;;) {
+      signal.throwIfAborted();
       over.signal.throwIfAborted();
       try {
         const response = await fetch(address, {

@@ -36,9 +36,18 @@ export interface Fleet {
 
 const restartAfterMs = 100;
 const excusedForMs = 3_000;
+const hopeless = 10;
 
-/** Starts all programs. `preload`: a module that is loaded before each. */
-export async function startFleet(env: Readonly<Record<string, string>>, preload: string): Promise<Fleet> {
+export interface FleetOptions {
+  readonly env: Readonly<Record<string, string>>;
+  /** A module that is loaded before each program. */
+  readonly preload: string;
+  /** Called when so many have ended by themselves that there is no use in going on. */
+  readonly onHopeless: (error: Error) => void;
+}
+
+/** Starts all programs. */
+export async function startFleet({ env, preload, onHopeless }: FleetOptions): Promise<Fleet> {
   const members = new Map<ChildProcess, Member>();
   const ended = { excused: [] as string[], unexpected: [] as string[] };
   const endings = new Map<ChildProcess, { code: number | null; signal: NodeJS.Signals | null }>();
@@ -66,7 +75,9 @@ export async function startFleet(env: Readonly<Record<string, string>>, preload:
       if (stopping) return;
       if (signal === null) {
         const excused = away > 0 || performance.now() - lastAway < excusedForMs;
-        ended[excused ? "excused" : "unexpected"].push(`${name} ended with ${code}: ${said.trim()}`);
+        const words = `${name} ended with ${code}: ${said.trim()}`;
+        ended[excused ? "excused" : "unexpected"].push(words);
+        if (ended.unexpected.length === hopeless) onHopeless(new Error(words));
       }
       // As a supervisor would: at once after a death, a little later when it could not start.
       setTimeout(() => start(name, file), signal === null ? restartAfterMs : 0);

@@ -36,14 +36,25 @@ const lookEveryMs = 50;
 
 /** Customers order, `killing` kills, all that is under way arrives, and the books are compared. */
 export async function play(options: PlayOptions): Promise<PlayResult> {
-  const { amqpUrl, random, signal, preload, onStep, killing } = options;
+  const { amqpUrl, random, preload, onStep, killing } = options;
+  const hopeless = new AbortController();
+  const signal = AbortSignal.any([options.signal, hopeless.signal]);
   onStep("Starting two databases");
   const world = await openWorld(amqpUrl);
   let fleet: Fleet | undefined;
   try {
-    fleet = await startFleet(world.env, preload);
+    fleet = await startFleet({
+      env: world.env,
+      preload,
+      onHopeless: (error) => hopeless.abort(error),
+    });
     const begun = performance.now();
-    const customers = startCustomers({ address: world.ordersAddress, customers: customerCount, random });
+    const customers = startCustomers({
+      address: world.ordersAddress,
+      customers: customerCount,
+      random,
+      signal,
+    });
     onStep(`${customerCount} customers place orders; processes are killed`);
     const kills = await killing({ world, fleet, customers, random, signal });
     onStep("No more kills; waiting until all is sent and entered");

@@ -68,3 +68,11 @@ export function resultText({
     `time              ${(rest.durationMs / 1_000).toFixed(1)} s`,
   ].join("\n");
 }
+
+const shownFaults = 20;
+
+/** Writes faults to stderr, and not more of them than a person reads. */
+export function printFaults(faults: readonly string[]): void {
+  for (const fault of faults.slice(0, shownFaults)) console.error(`FAILED: ${fault}`);
+  if (faults.length > shownFaults) console.error(`FAILED: ${faults.length - shownFaults} more, see --json`);
+}

@@ -53,7 +53,9 @@ export async function openWorld(amqpUrl: string | undefined): Promise<World> {
         RECEIPTS_PORT: String(receiptsPort),
         RECEIPTS_URL: `http://127.0.0.1:${receiptsPort}/receipts`,
         RECEIPTS_FILE: receiptsFile,
-        ...(queue === undefined ? {} : { AMQP_URL: queue.url, QUEUE: queue.name }),
+        // Empty where there is no broker: the one that the environment may name is not to be used.
+        AMQP_URL: queue?.url ?? "",
+        QUEUE: queue?.name ?? "",
       },
       close,
     };
