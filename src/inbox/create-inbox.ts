@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { receiveMessage } from "../message/create-message.ts";
 import { fingerprintMode } from "../message/fingerprint-mode.ts";
@@ -103,6 +104,12 @@ export interface Inbox<Data = unknown> {
     handler: MessageHandler<Data> | BatchHandler<Data>,
     options?: DryRunOptions,
   ): Promise<DryRun>;
+  /**
+   * Tells that everything a source had until now is settled, where `process` is called by a loop of your own: the age of
+   * identities is counted while this is told, at least once a minute. A run tells it of its source by itself. Rejects if
+   * the database is away.
+   */
+  caughtUp(source: string): Promise<void>;
   /** What was answered to messages that came as requests. For receivers; `httpReceiver` uses it. */
   readonly answers: Answers;
 }
@@ -140,6 +147,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     hint();
   };
   const acceptor = createAcceptor(context, undefined, onStored);
+  const loopId = randomUUID();
 
   const received = (given: Given): Received =>
     "rejected" in given || "bytes" in given ? given : receiveMessage(given);
@@ -228,11 +236,24 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
       return isList(given) ? results : results[0];
     }) as Inbox["acceptInTransaction"],
     acceptFrom: (source, runOptions = {}) => runs(source, undefined, runOptions),
+    caughtUp: (source) =>
+      options.store.progress.report(options.consumer, checkedSource(source), loopId, {
+        ...{ behindMs: 0, everyMs: 15_000 },
+      }),
     work: (handler, workOptions = {}) => workPending(context, handler as Handler, workOptions, onWorker),
   };
 }
 
 const isList = (given: Given | readonly Given[]): given is readonly Given[] => Array.isArray(given);
+
+function checkedSource(source: string): string {
+  if (typeof source === "string" && source !== "" && source.isWellFormed() && !source.includes("\0"))
+    return source;
+  throw new InboxError(
+    "invalid-option",
+    "source must be a text without NUL: the name that progress is told of.",
+  );
+}
 
 const neverCalled: Handler = () => undefined;
 

@@ -17,7 +17,10 @@ export interface CleanupOptions {
   readonly windowsMs?: Readonly<Record<string, number>> | undefined;
   /** How often the ledger is swept, in milliseconds, by whichever process comes first. Default 600,000 (ten minutes). */
   readonly everyMs?: number | undefined;
-  /** By how much producers' clocks may run ahead of the database's, in milliseconds. Default 3,600,000 (an hour). */
+  /**
+   * By how much producers' clocks may run ahead of the database's, in milliseconds; at most half a window. Default
+   * 3,600,000 (an hour).
+   */
   readonly skewMs?: number | undefined;
   /** How long one batch may take, in milliseconds: batches grow and shrink to that. Default 50. */
   readonly batchMs?: number | undefined;

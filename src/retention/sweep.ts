@@ -77,9 +77,11 @@ async function moveHorizons(
   { store, skewMs }: SweepSettings,
   consumers: readonly ConsumerRetention[],
 ): Promise<void> {
-  for (const { consumer, producer, waitsFor, before } of consumers) {
-    if (before === undefined || waitsFor.length > 0) continue;
-    await store.retention.advance({ consumer, producer }, { skewMs, notAfter: before });
+  for (const { consumer, producer, windowMs, waitsFor, before } of consumers) {
+    if (windowMs === undefined || before === undefined || waitsFor.length > 0) continue;
+    // A horizon that is nearly now would find messages late that have just come.
+    const skew = Math.min(skewMs, Math.floor(windowMs / 2));
+    await store.retention.advance({ consumer, producer }, { skewMs: skew, notAfter: before });
   }
 }
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type pg from "pg";
 import { createInbox, postgres, quarantine } from "../../src/index.ts";
 import type { Sweep } from "../../src/retention/retention.ts";
+import { telemetry } from "../../src/telemetry/channels.ts";
 import { hoursAgo } from "../reconcile/ledger-case.ts";
 import { ownServer, testPool } from "../support/postgres.ts";
 import { caughtUp, cleanupCase, hour, stoodStill } from "./cleanup-case.ts";
@@ -378,4 +379,38 @@ test("through a pool with one connection that intake shares, and with a store of
     inbox.process({ producer: "payments", id: "beside", payload: "x" }, async () => undefined),
   ]);
   assert.deepEqual([swept.identities, outcome.outcome], [2_000, "applied"]);
+});
+
+test("a loop of one's own tells by itself that it is caught up", async (t) => {
+  const { pool, schema, fill, cleanup, count } = await cleanupCase(t);
+  await pool.query("delete from source_clock");
+  await fill(old(10));
+  const inbox = createInbox({ store: postgres(pool, { schema }), consumer: "accounting" });
+  await inbox.caughtUp("http");
+  assert.equal((await (await cleanup()).once()).identities, 0, "its clock has just begun");
+  await pool.query("update source_clock set since = since - interval '2 days'");
+  await inbox.caughtUp("http");
+  assert.equal((await (await cleanup()).once()).identities, 10);
+  assert.equal(await count(), 0);
+  await assert.rejects(async () => inbox.caughtUp("a\0b"), { code: "invalid-option" });
+});
+
+test("of two processes with different windows the longer wins, and whoever differs is told", async (t) => {
+  const { pool, schema, fill, cleanup } = await cleanupCase(t);
+  await fill(old(10));
+  const told: string[] = [];
+  const hear = (event: unknown): void => void told.push((event as { message: string }).message);
+  telemetry.warning.subscribe(hear);
+  t.after(() => telemetry.warning.unsubscribe(hear));
+  const inbox = (windowMs: number) =>
+    createInbox({ store: postgres(pool, { schema }), consumer: "accounting", windowMs });
+  for (const hours of [72, 24]) {
+    const work = inbox(hours * hour).work(() => undefined, { untilDrained: true });
+    await work.finished;
+  }
+  const mine = told.filter((text) => text.includes("accounting"));
+  assert.equal(mine.length, 1);
+  assert.match(mine[0]!, /this process wants them kept for 86400000 ms, but 259200000 ms holds/);
+  assert.equal((await (await cleanup()).once()).identities, 0, "kept for 72 hours");
+  assert.throws(() => inbox(0), { code: "invalid-option" });
 });
