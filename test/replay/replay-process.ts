@@ -1,6 +1,7 @@
 // A replay in a process of its own, which a test kills.
 import pg from "pg";
 import { replay } from "../../src/replay/replay-run.ts";
+import { sql } from "../../src/store/statement.ts";
 import { fileOf } from "./support.ts";
 
 const { url, schema, file } = JSON.parse(process.argv[2]!) as { url: string; schema: string; file: string };
@@ -16,14 +17,13 @@ let handled = 0;
 const running = replay(pool, {
   ...{ schema, source: fileOf(file), by: "ann", why: "the sums were wrong" },
   policy: { kind: "rebuild", of: "accounting", consumer: "view" },
-  handler: async (message, { tx }) => {
+  handler: (message) => {
     const { account, amount } = message.json() as { account: string; amount: number };
-    await tx.query("insert into done values ('view', $1)", [message.id]);
-    await tx.query("update sums set sum = sum + $1 where consumer = 'view' and account = $2", [
-      amount,
-      account,
-    ]);
     process.send?.({ handled: ++handled });
+    return [
+      sql`insert into done values ('view', ${message.id})`,
+      sql`update sums set sum = sum + ${amount} where consumer = 'view' and account = ${account}`,
+    ];
   },
 });
 const report = await running.finished;
