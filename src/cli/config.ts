@@ -8,9 +8,13 @@ import { UsageError } from "./usage-error.ts";
 export interface Config extends RedactionOptions {
   /** As given to `postgres(pool, { payloadKeys })`. */
   readonly payloadKeys?: PayloadKeys;
+  /** What `inbox relay` sends to. */
+  readonly destinations?: unknown;
+  /** How `inbox relay` works. */
+  readonly relay?: unknown;
 }
 
-const names = ["payloadKeys", "redact", "redactHeaders"];
+const names = ["payloadKeys", "redact", "redactHeaders", "destinations", "relay"];
 
 /**
  * Loads the operator's settings. Keys come from a module, so that they may come from anywhere, and never stand on a

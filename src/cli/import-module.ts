@@ -23,7 +23,10 @@ export async function importModule(path: string): Promise<Record<string, unknown
   }
   const { createJiti } = await import("jiti");
   // What the handler imports from this package must be what this command runs with: see `refuseAnotherCopy`.
-  const virtualModules = { [packageName]: await import("../index.ts") };
+  const virtualModules = {
+    [packageName]: await import("../index.ts"),
+    [`${packageName}/relay`]: await import("../relay/relay.ts"),
+  };
   const jiti = createJiti(pathToFileURL(file).href, { virtualModules, interopDefault: false });
   return await jiti.import(file);
 }

@@ -8,6 +8,7 @@ import { outboxCommand } from "./commands/outbox.ts";
 import { pendingCommand } from "./commands/pending.ts";
 import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
+import { relayCommand } from "./commands/relay.ts";
 import { retentionCommand } from "./commands/retention.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
@@ -50,6 +51,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(quarantineCommand(io, ended))
     .addCommand(pendingCommand(io, ended))
     .addCommand(outboxCommand(io, ended))
+    .addCommand(relayCommand(io, ended))
     .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
     .addCommand(retentionCommand(io, ended))

@@ -44,7 +44,8 @@ export async function withStore(
   use: (desk: Desk) => Promise<void>,
   maxConnections = 1,
 ): Promise<void> {
-  const { payloadKeys, ...hidden } = await loadConfig(io, config);
+  const { payloadKeys, redact, redactHeaders } = await loadConfig(io, config);
+  const hidden = { redact, redactHeaders };
   const database = await openDatabase(io, { local: "existing", maxConnections });
   try {
     const store = postgres(database.pool, { schema, payloadKeys });
