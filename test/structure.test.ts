@@ -17,12 +17,13 @@ interface Import {
 }
 
 /** What everybody may import. */
-const ground = ["errors", "whole-number"];
+const ground = ["errors", "whole-number", "back-off"];
 
 /** What each layer of `src/` may import, besides itself and the ground. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   "whole-number": [],
+  "back-off": [],
   message: [],
   telemetry: ["message"],
   store: ["message"],

@@ -1,3 +1,4 @@
+import type { Delays } from "../back-off.ts";
 import { InboxError } from "../errors.ts";
 import { wholeNumber } from "../whole-number.ts";
 
@@ -25,8 +26,6 @@ export interface RetryOptions extends BackOff {
    */
   readonly environment?: BackOff | undefined;
 }
-
-type Delays = { readonly [Name in keyof BackOff]-?: number };
 
 export interface RetryPolicy extends Delays {
   readonly maxAttempts: number;
@@ -71,12 +70,4 @@ export const isUsedUp = (
   elapsedMs: number,
 ): boolean => attempts >= maxAttempts || (maxElapsedMs !== undefined && elapsedMs >= maxElapsedMs);
 
-/** The wait after so many failures in a row, in whole milliseconds. */
-export function delayAfter(
-  { delayMs, factor, maxDelayMs, jitter }: Delays,
-  failures: number,
-  random: () => number,
-): number {
-  const full = Math.min(maxDelayMs, delayMs * factor ** Math.min(Math.max(failures, 1) - 1, 1_000));
-  return Math.round(full * (1 - jitter + jitter * random()));
-}
+export { delayAfter } from "../back-off.ts";

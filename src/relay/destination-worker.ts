@@ -5,6 +5,7 @@ import { again, isAgain, isSent, kindOf, refused, type Answer } from "./answer.t
 import { createBreaker } from "./breaker.ts";
 import type { CrashGuard } from "./crash-guard.ts";
 import type { DestinationSettings } from "./destination-settings.ts";
+import { handSize } from "./hand-size.ts";
 import { heldLanes } from "./held-lanes.ts";
 import { effectSender } from "./send-effects.ts";
 import { createSettler } from "./settler.ts";
@@ -57,13 +58,13 @@ const longestPauseMs = 60_000;
 const waitMs = 100;
 
 export function destinationWorker(settings: DestinationSettings, options: WorkerOptions): DestinationWorker {
-  const { name, batches, concurrency, maxBatch, pauseAfter } = settings;
+  const { name, batches, maxBatch, pauseAfter } = settings;
   const { store, relayId, guard, leaseMs, random, storeFailed, storeWorks } = options;
   const breaker = createBreaker({ pauseAfter, firstPauseMs, longestPauseMs, random });
   const lanes = heldLanes();
   const workWake = createWake();
   const roomWake = createWake();
-  const maxInHand = batches ? maxBatch * concurrency : Math.max(concurrency * 2, 32);
+  const hand = handSize(settings);
   let inHand = 0;
   let sentCount = 0;
   let failedCount = 0;
@@ -105,6 +106,7 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
   guard.alone.onOpen(() => sender.resume());
 
   function answered(taken: TakenEffect, answer: Answer, tookMs: number): void {
+    hand.answered(tookMs);
     const healthy = breaker.healthy();
     if (isAgain(answer)) {
       failedCount++;
@@ -198,8 +200,8 @@ export function destinationWorker(settings: DestinationSettings, options: Worker
         await roomWake.wait(allowance.forMs);
         continue;
       }
-      const room = allowance.kind === "one" ? 1 : maxInHand - inHand;
-      const least = batches ? maxBatch : maxInHand / 2;
+      const room = allowance.kind === "one" ? 1 : hand.size - inHand;
+      const least = batches ? maxBatch : hand.size / 2;
       if (inHand > 0 && (allowance.kind === "one" || room < least)) {
         await roomWake.wait();
         continue;

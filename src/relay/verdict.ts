@@ -1,3 +1,4 @@
+import { delayAfter } from "../back-off.ts";
 import type { TakenEffect, Verdict } from "../store/outbox.ts";
 import { isRefused, isSent, type Answer } from "./answer.ts";
 import type { DestinationSettings } from "./destination-settings.ts";
@@ -39,8 +40,8 @@ export function verdictOf(
     answer.fault === "effect"
       ? settings.maxRetryDelayMs
       : Math.min(settings.maxRetryDelayMs, longestForDestinationMs);
-  const delay = Math.min(longest, settings.retryDelayMs * 2 ** Math.min(taken.attempts, 30));
-  const delayMs = Math.max(answer.pauseMs ?? 0, delay * (0.5 + random() / 2));
+  const delays = { delayMs: settings.retryDelayMs, factor: 2, maxDelayMs: longest, jitter: 0.5 };
+  const delayMs = Math.max(answer.pauseMs ?? 0, delayAfter(delays, taken.attempts + 1, random));
   const code = answer.ambiguous ? "destination-unclear" : "destination-failed";
   return { ...base, action: "scheduled", outcome, counts, delayMs, code, error };
 }
