@@ -22,14 +22,14 @@ select bucket, count(*)::int as entries,
                    ? ` || convert_to(m.fingerprint_mode, 'UTF8') || '\\x00'::bytea || m.fingerprint`
                    : ""
                }), 'hex') as salted
-          from ${schema}.message m
+          from ${schema}.ledger m
          where ${applied} offset 0) as rows
  group by bucket`;
 
 /** The rows of some buckets; $6 is a bit for each. */
 const appliedRowsSql = (schema: string): string => `
 select replace(m.digest::text, '-', '') as digest, m.tenant, m.producer, m.message_id, m.processed_at
-  from ${schema}.message m
+  from ${schema}.ledger m
  where ${applied} and get_bit(decode($6::text, 'hex'), ${bucket}) = 1`;
 
 /** What there is of some identities, by primary key, pending_pkey and quarantine_digest. */
@@ -38,7 +38,7 @@ select c.n::int - 1 as n, m.digest is not null as there, m.processed_at, m.tenan
        encode(m.fingerprint, 'hex') as fingerprint, m.fingerprint_mode, p.state as pending,
        q.id::text as entry, q.status as entry_status
   from unnest($1::text::uuid[]) with ordinality as c (digest, n)
-  left join ${schema}.message m on m.digest = c.digest
+  left join ${schema}.ledger m on m.digest = c.digest
   left join ${schema}.pending p on p.digest = c.digest
   left join lateral (select e.id, e.status from ${schema}.quarantine e where e.digest = c.digest
                       order by e.status = 'open' desc, e.id desc limit 1) q on true`;

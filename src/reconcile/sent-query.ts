@@ -92,7 +92,7 @@ export function sentInbox(pool: unknown, options: SentInboxOptions): SentSource 
 const ledgerRows = (schema: string): string => `
 select message_id as id, producer, tenant, to_json(processed_at)#>>'{}' as time,
        encode(fingerprint, 'hex') as fingerprint, fingerprint_mode, null::text as payload, null::text as payload_hex
-  from ${schema}.message
+  from ${schema}.ledger
  where processed_at >= $1::timestamptz and processed_at < $2::timestamptz
    and consumer = $3::text and ($4::text is null or producer = $4::text)`;
 

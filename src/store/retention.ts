@@ -22,6 +22,35 @@ export interface AdvanceOptions {
   readonly notAfter?: Date | undefined;
 }
 
+/** How a rotation may be done. */
+export interface RotateOptions {
+  /** How long ago the closed generation must have been closed, in milliseconds, before it is forgotten. */
+  readonly windowMs: number;
+  /** As in `AdvanceOptions`. */
+  readonly skewMs: number;
+  /** What was closed after this time of the database's clock is not forgotten, though the window would allow it. */
+  readonly notAfter?: Date | undefined;
+  /**
+   * How long to wait for the transactions that have claimed, in milliseconds; claims wait as long behind it. Above the
+   * server's `deadlock_timeout` (a second) a vacuum that is in the way is ended.
+   */
+  readonly lockTimeoutMs: number;
+}
+
+/**
+ * `rotated`: another generation is open. `too young`: the closed one may not be forgotten yet. `window too short`: a
+ * consumer's window is longer than the one given, or for ever. `busy`: the locks were not had in time; try again later.
+ */
+export type Rotation = "rotated" | "too young" | "window too short" | "busy";
+
+/** What generations there are. */
+export interface Generations {
+  /** The number of the open one, raised by each rotation; `undefined`: there was none. */
+  readonly open: number | undefined;
+  /** When the one before it was closed. */
+  readonly closedAt: Date | undefined;
+}
+
 /**
  * Windows and horizons. What may be forgotten is decided here and committed before anything is deleted; deleting goes by
  * it (`CleanupStore`). Nothing moves a horizon back.
@@ -39,4 +68,11 @@ export interface RetentionStore {
    * nothing is set for the scope. Without a window it stays where it is.
    */
   advance(scope: RetentionScope, options: AdvanceOptions): Promise<Retention | undefined>;
+  /**
+   * Forgets whole generations, of all consumers: closes the open one, opens an empty one, and empties the one that was
+   * closed before, so identities are kept for one to two windows. Needs the owner of the tables. One transaction: dying in
+   * it changes nothing.
+   */
+  rotate(options: RotateOptions): Promise<Rotation>;
+  generations(): Promise<Generations>;
 }

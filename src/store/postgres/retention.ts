@@ -1,5 +1,5 @@
-import { InboxError } from "../../errors.ts";
-import type { Retention, RetentionScope, RetentionStore } from "../retention.ts";
+import { hasCode, InboxError } from "../../errors.ts";
+import type { Retention, RetentionScope, RetentionStore, Rotation } from "../retention.ts";
 import type { DriverConnection } from "./driver.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
@@ -80,6 +80,30 @@ export function retentionStore(sql: PostgresSql, withConnection: WithConnection)
           return find(connection, scope);
         }),
       ),
+    rotate: ({ windowMs, skewMs, notAfter, lockTimeoutMs }) =>
+      withConnection(async (connection) => {
+        void connection.query("begin isolation level read committed");
+        void connection.query("select set_config('lock_timeout', $1::text, true)", [`${lockTimeoutMs}ms`]);
+        try {
+          const values = [String(windowMs), String(skewMs), notAfter?.toISOString() ?? null];
+          const { rows } = await connection.query<{ rotation: Rotation }>(sql.rotate, values);
+          const { command } = await connection.query("commit");
+          if (command === "COMMIT" && rows[0] !== undefined) return rows[0].rotation;
+          throw new InboxError("commit-refused", "The rotation was rolled back.");
+        } catch (error) {
+          // A lock that was not had in time, or a deadlock that this side lost.
+          if (!hasCode(error, "55P03") && !hasCode(error, "40P01")) throw error;
+          await connection.query("rollback");
+          return "busy";
+        }
+      }),
+    generations: () =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ open: number | null; closed_at: Date | null }>(
+          sql.generations,
+        );
+        return { open: rows[0]?.open ?? undefined, closedAt: rows[0]?.closed_at ?? undefined };
+      }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { claimWithHorizon } from "./0009-claim-functions.ts";
+import { generations } from "./0009-generations.ts";
 import type { Migration } from "./migration.ts";
 
 /** What is known to be forgotten: windows, horizons, and a mark that every transaction sees as it is now. */
@@ -65,5 +66,5 @@ end
 $function$;
 comment on function ${schema}.publish_horizon is
   'Makes the last committed change of retention known to all claims. At read committed, in a transaction behind that of the change.';
-${claimWithHorizon(schema)}`,
+${generations(schema)}${claimWithHorizon(schema)}`,
 };

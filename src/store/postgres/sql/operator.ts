@@ -60,7 +60,7 @@ update ${schema}.pending p set due_at = clock_timestamp() from waiting where p.d
 /** A scan of two tables: an id without its producer and consumer is no key. */
 const findIdentitiesSql = (schema: string): string => `
 select i.consumer, i.tenant, i.producer, i.message_id
-  from (select m.consumer, m.tenant, m.producer, m.message_id from ${schema}.message m where m.message_id = $1::text
+  from (select m.consumer, m.tenant, m.producer, m.message_id from ${schema}.ledger m where m.message_id = $1::text
         union
         select a.consumer, a.tenant, a.producer, a.message_id from ${schema}.attempt a where a.message_id = $1::text) i
  where ($2::text is null or i.consumer = $2::text)
@@ -74,7 +74,7 @@ const ledgerOfSql = (schema: string): string => `
 select now() as at, m.digest is not null as taken, m.processed_at, m.handler_version,
        encode(m.fingerprint, 'hex') as fingerprint, m.fingerprint_mode
   from (select) one
-  left join ${schema}.message m on m.digest = $1::text::uuid`;
+  left join ${schema}.ledger m on m.digest = $1::text::uuid`;
 
 /** By attempt_digest: the last 100, and how many there are. */
 const attemptsOfSql = (schema: string): string => `
@@ -96,7 +96,7 @@ select ${pendingColumns}, p.lane, l.worker_id::text as worker_id, l.leased_until
   from ${schema}.pending p
   left join ${schema}.pending_lane l on l.consumer = p.consumer and l.lane = p.lane and l.leased_until is not null
   left join ${schema}.parked_key k on k.consumer = p.consumer and k.message_key = p.message_key
-  left join ${schema}.message h on h.digest = k.digest
+  left join ${schema}.ledger h on h.digest = k.digest
   left join lateral (select q.id from ${schema}.quarantine q
                       where q.consumer = k.consumer and q.message_key = k.message_key and q.status = 'open' and q.blocking
                         and q.digest = k.digest

@@ -104,9 +104,9 @@ on conflict (consumer, message_key) do update set due_at = excluded.due_at, dige
 export const removePendingSql = (schema: string): string => `
 delete from ${schema}.pending where digest = $1::text::uuid`;
 
-/** By `message_pkey`. */
+/** By the primary keys of both generations. */
 export const findProcessedSql = (schema: string): string => `
-select processed_at is not null as processed from ${schema}.message where digest = $1::text::uuid`;
+select processed_at is not null as processed from ${schema}.ledger where digest = $1::text::uuid`;
 
 /** The sequence's own row: what is stored from now on lies behind it. */
 export const lastPositionSql = (schema: string): string => `

@@ -140,7 +140,7 @@ select q.status, d.decided_by, d.kind, q.decided_at, q.digest is not null as nam
        exists (select from ${schema}.pending p where p.digest = coalesce($2::text::uuid, q.digest)) as pending
   from ${schema}.quarantine q
   left join ${schema}.decision d on d.id = q.decision_id
-  left join ${schema}.message m on m.digest = coalesce($2::text::uuid, q.digest)
+  left join ${schema}.ledger m on m.digest = coalesce($2::text::uuid, q.digest)
  where q.id = $1::text::bigint`;
 
 /**
@@ -244,7 +244,7 @@ returning id::text as id`;
 /** By primary key: whether an identity is applied, and with which body. */
 const findIdentitySql = (schema: string): string => `
 select m.processed_at is not null as processed, encode(m.fingerprint, 'hex') as fingerprint, m.fingerprint_mode
-  from ${schema}.message m
+  from ${schema}.ledger m
  where m.digest = $1::text::uuid`;
 
 /** The statements that decide on quarantine. */

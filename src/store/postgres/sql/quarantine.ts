@@ -1,12 +1,10 @@
 /**
  * Keeps the identity for a message whose body goes to quarantine: a redelivery then finds it and is answered "stored".
- * By primary key; an identity that is there stays as it is.
+ * By primary key; an identity that is there, in either generation, stays as it is, and no row is returned.
  */
 export const reserveIdentitySql = (schema: string): string => `
-insert into ${schema}.message
-  (digest, processed_at, consumer, tenant, producer, message_id, fingerprint, fingerprint_mode, handler_version)
-values ($1::text::uuid, null, $2::text, $3::text, $4::text, $5::text, decode($6::text, 'hex'), $7::text, $8::text)
-on conflict (digest) do nothing`;
+select 1 where ${schema}.reserve_identity($1::text::uuid, $2::text, $3::text, $4::text, $5::text,
+                                          decode($6::text, 'hex'), $7::text, $8::text)`;
 
 /**
  * The quarantine entry. Runs after `reserve identity` in one transaction, so its snapshot sees an apply that the
@@ -34,7 +32,7 @@ select $1::text, $2::text::uuid, $3::text, $4::text, $5::text, $6::text, $7::tex
        clock_timestamp(), $16::text, coalesce($17::text::bigint, nextval('${schema}.arrival')), $18::text, $19::boolean,
        $20::text, $21::text, $22::int, $23::text, (select b.id from before b)
  where $13::text = 'payload-conflict'
-    or not exists (select from ${schema}.message where digest = $2::text::uuid and processed_at is not null)
+    or not exists (select from ${schema}.ledger where digest = $2::text::uuid and processed_at is not null)
 on conflict (digest, fingerprint) where status = 'open' and digest is not null
 do update set deliveries = q.deliveries + 1, last_failed_at = clock_timestamp(), error = excluded.error,
               error_group = excluded.error_group, error_shape = excluded.error_shape,

@@ -40,6 +40,13 @@ update ${schema}.retention_guard
    set mark = greatest(mark + 1, (select ceil(extract(epoch from max(r.horizon)) * 1000)::bigint
                                     from ${schema}.retention r where r.horizon > '-infinity'))`;
 
+const rotateSql = (schema: string): string => `
+select ${schema}.rotate($1::text::bigint, $2::text::bigint, coalesce($3::text::timestamptz, 'infinity')) as rotation`;
+
+const generationsSql = (schema: string): string => `
+select case when s.is_called then s.last_value::float8 end as open, g.closed_at
+  from ${schema}.generation s, ${schema}.retention_guard g`;
+
 const publishHorizonSql = (schema: string): string => `
 select ${schema}.publish_horizon()`;
 
@@ -51,5 +58,7 @@ export const retentionSql = (schema: string) => ({
   advanceHorizon: advanceHorizonSql(schema),
   findRetention: findRetentionSql(schema),
   raiseMark: raiseMarkSql(schema),
+  rotate: rotateSql(schema),
+  generations: generationsSql(schema),
   publishHorizon: publishHorizonSql(schema),
 });
