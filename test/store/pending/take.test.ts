@@ -193,7 +193,7 @@ test("what commits late at an early place is found though the lane was looked at
     const client = await session();
     const body = `'{NULL}', '{NULL}', '{"{}"}', array[null::bytea], '{NULL}'`;
     await client.query(
-      `select ${schema}.accept($1, '1', 0, array[$2::uuid], '{""}', '{shop}', array[$3], array[''::bytea], '{b}', '{a}', ${body})`,
+      `select ${schema}.accept($1, '1', 0, array[$2::uuid], '{""}', '{shop}', array[$3], array[''::bytea], '{b}', '{a}', ${body}, '{null}')`,
       [name.consumer, stored(id).digest, id],
     );
     return client;
