@@ -38,3 +38,5 @@ export type { ConfluentProducerModule } from "./destinations/kafka/confluent.ts"
 export { kafkajsProducer } from "./destinations/kafka/kafkajs.ts";
 export type { KafkajsProducerKafka } from "./destinations/kafka/kafkajs.ts";
 export type { KafkaProducer, KafkaRecord, SendFailure } from "./destinations/kafka/producer.ts";
+export { platformaticProducer } from "./destinations/kafka/platformatic.ts";
+export type { PlatformaticProducerClass } from "./destinations/kafka/platformatic.ts";

@@ -31,6 +31,8 @@ export function failureOf(error: unknown): SendFailure {
     const { code, type, apiId, name } = link;
     const kind = byNumber.get(code) ?? [type, apiId, code, name].map((one) => byName.get(one)).find(Boolean);
     if (kind !== undefined) return { error, kind };
+    if (code === "PLT_KFK_USER" && /^Unknown topic /.test(String(link.message)))
+      return { error, kind: "no-topic" };
   }
   return { error, kind: "unclear" };
 }
@@ -40,6 +42,7 @@ interface Link {
   readonly type?: unknown;
   readonly apiId?: unknown;
   readonly name?: unknown;
+  readonly message?: unknown;
   readonly errors?: unknown;
   readonly cause?: unknown;
 }

@@ -1,4 +1,5 @@
 import { InboxError } from "../../../errors.ts";
+import { within } from "../within.ts";
 import { failureOf } from "./failure-of.ts";
 import type { KafkaProducer, SendFailure } from "./producer.ts";
 
@@ -6,11 +7,20 @@ import type { KafkaProducer, SendFailure } from "./producer.ts";
 export type PlatformaticProducerClass = new (options: never) => object;
 
 interface Producer {
-  send(request: { readonly messages: readonly object[]; readonly acks: -1 }): Promise<unknown>;
+  send(request: {
+    readonly messages: readonly object[];
+    readonly acks: -1;
+    readonly autocreateTopics: boolean;
+  }): Promise<unknown>;
+  metadata(options: {
+    readonly topics: readonly string[];
+    readonly autocreateTopics: boolean;
+  }): Promise<unknown>;
   initIdempotentProducer(options: object): Promise<unknown>;
   close(force: boolean): Promise<unknown>;
 }
 
+const sendTimeoutMs = 25_000;
 const owned = [
   "idempotent",
   "acks",
@@ -68,7 +78,21 @@ export function platformaticProducer(
             Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]),
           ),
         }));
-        await (await current).send({ messages, acks: -1 });
+        const producer = await current;
+        const topics = [...new Set(records.map(({ topic }) => topic))];
+        // Its `send` never answers for a topic that is not there, nor does this, if it may try more than once. What is known of one that is costs nothing here.
+        const unknown = await producer
+          .metadata({ topics, autocreateTopics: false, retries: 0 })
+          .then(() => undefined, failureOf);
+        if (unknown !== undefined) {
+          const failure = unknown.kind === "unclear" ? { ...unknown, kind: "not-sent" as const } : unknown;
+          return records.map(() => failure);
+        }
+        await within(
+          producer.send({ messages, acks: -1, autocreateTopics: false }),
+          sendTimeoutMs,
+          "sending",
+        );
         return records.map(() => undefined);
       } catch (error) {
         // Some partitions of the request may have it all the same.
