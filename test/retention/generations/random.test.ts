@@ -1,134 +1,173 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import pg from "pg";
-import { onTestEnd } from "../../support/cleanup.ts";
-import { testDatabase } from "../../support/postgres.ts";
-import { prototypeSql } from "./prototype.ts";
+import type { IsolationLevel } from "../../../src/store/store.ts";
+import type { StoredMessage } from "../../../src/store/pending.ts";
+import { name, stored, testStore, type TestStore } from "../../store/support.ts";
 
-/** Claims in all. More: INBOX_TEST_ROUNDS=10000. */
-const rounds = Number(process.env["INBOX_TEST_ROUNDS"] ?? 2_000);
+/** Claims in all. More: INBOX_TEST_ROUNDS=10000 npx tsx --test test/retention/generations/random.test.ts */
+const rounds = Number(process.env["INBOX_TEST_ROUNDS"] ?? 500);
 const workers = 6;
-const isolations = ["read committed", "read committed", "repeatable read", "serializable"];
+// Rows go in batches when they are older than the first, generations when they are older than the second.
+const windowMs = 15;
+const generationMs = 40;
+const isolations: readonly IsolationLevel[] = [
+  "read committed",
+  "read committed",
+  "repeatable read",
+  "serializable",
+];
 /** What a claim may end with besides an answer: it is tried again. */
-const retried = new Set(["40001", "40P01", "55P03", "57P01", "08006"]);
+const retried = /40001|40P01|55P03|57P01|08006|connection-lost|commit-unknown|commit-refused/;
 
-test("rotations, forgetting, copies, rollbacks and killed sessions at random: no message is applied twice", async (t) => {
-  const { pool, url, schema } = await testDatabase(t, { max: 4 });
-  await pool.query(prototypeSql());
-  await pool.query("create table effect (digest uuid not null)");
-  const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({
-      connectionString: url,
-      options: `-c search_path=${schema} -c lock_timeout=5s`,
-    });
-    client.on("error", () => undefined);
-    await client.connect();
-    return client;
-  };
-  const clients = new Set<pg.Client>();
-  onTestEnd(t, async () => void (await Promise.all([...clients].map((client) => client.end()))));
+const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const codeOf = (error: unknown): string => String((error as { code?: unknown }).code ?? error);
 
-  const now = async (): Promise<Date> =>
-    (await pool.query<{ now: Date }>("select clock_timestamp() as now")).rows[0]!.now;
-  let messages: { readonly id: string; readonly sent: Date }[] = [];
+test("rotations, batches that forget, copies, stored messages, rollbacks and killed sessions at random: nothing is applied twice", async (t) => {
+  const db = await testStore(t);
+  const { store, pool } = db;
+  await pool.query("create table effect (message_id text not null)");
+  await store.retention.setWindow({ consumer: name.consumer }, windowMs);
+  const counts: Record<string, number> = {};
+  const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1);
+  let left = rounds;
+  let made = 0;
+  let messages: readonly StoredMessage[] = [];
   const renew = async (): Promise<void> => {
-    const sent = await now();
-    messages = [...messages.slice(-40), ...Array.from({ length: 10 }, () => ({ id: randomUUID(), sent }))];
+    const { rows } = await pool.query<{ ms: string }>(
+      "select floor(extract(epoch from clock_timestamp()) * 1000)::text as ms",
+    );
+    const sentAt = Number(rows[0]!.ms);
+    const fresh = Array.from({ length: 10 }, () => stored(`m${made++}`, { sentAt }));
+    messages = [...messages.slice(-40), ...fresh];
   };
   await renew();
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
-  const verdicts: Record<string, number> = {};
-  const count = (what: string): void => void (verdicts[what] = (verdicts[what] ?? 0) + 1);
-  let left = rounds;
 
-  /** One claim of some messages and their effects, in a transaction that commits, rolls back, or whose session is killed. */
-  async function round(client: pg.Client): Promise<void> {
-    const batch = [...new Set([pick(messages), pick(messages), pick(messages)])];
-    await client.query(`begin isolation level ${pick(isolations)}`);
-    // Some have a snapshot already, as in a user's own transaction.
-    if (Math.random() < 0.5) await client.query("select count(*) from generation");
-    if (Math.random() < 0.3) await new Promise((resolve) => setImmediate(resolve));
-    const { rows } = await client.query<{ digest: string; verdict: string }>(
-      "select * from claim($1::uuid[], $2::timestamptz[])",
-      [batch.map(({ id }) => id), batch.map(({ sent }) => sent)],
+  /** Claims some messages with their effects, and commits, rolls back, or loses its session. */
+  async function claimSome(): Promise<void> {
+    const batch = [...new Set([pick(messages), pick(messages), pick(messages)])].slice(
+      Math.random() < 0.4 ? -1 : -3,
     );
-    const fresh = rows.filter(({ verdict }) => verdict === "new").map(({ digest }) => digest);
-    await client.query("insert into effect select unnest($1::uuid[])", [fresh]);
-    const fate = Math.random();
-    if (fate < 0.1) return void (await client.query("rollback"));
-    if (fate < 0.13) await client.query("select pg_terminate_backend(pg_backend_pid())");
-    await client.query("commit");
-    for (const { verdict } of rows) count(verdict);
+    batch.sort((a, b) => (a.digest < b.digest ? -1 : 1));
+    const tx = await db.begin({ isolation: pick(isolations), claimLockTimeoutMs: 2_000 });
+    try {
+      // Some have a snapshot already, as in a user's own transaction.
+      if (Math.random() < 0.5) await tx.query({ text: "select count(*) from retention" });
+      if (Math.random() < 0.3) await turn();
+      const { notNew } = await tx.claim(batch);
+      const known = new Map(notNew.map((one) => [one.digest, one]));
+      const fresh = batch.filter(({ digest }) => !known.has(digest)).map(({ id }) => id);
+      await tx.query({ text: "insert into effect select unnest($1::text[])", values: [fresh] });
+      const fate = Math.random();
+      if (fate < 0.1) return await tx.rollback();
+      if (fate < 0.13) await tx.query({ text: "select pg_terminate_backend(pg_backend_pid())" });
+      await tx.commit();
+      for (const { digest } of batch) {
+        const met = known.get(digest);
+        count(
+          met === undefined
+            ? "new"
+            : met.late
+              ? "late"
+              : (met.seen?.processed ?? true)
+                ? "duplicate"
+                : "stored",
+        );
+      }
+    } finally {
+      await tx.rollback();
+    }
+  }
+
+  /** Handles what is stored: hold, effect, finish. */
+  async function handleStored(): Promise<void> {
+    const { messages: taken } = await db.take({ leaseMs: 5_000, maxLanes: 8, maxMessages: 10 });
+    if (taken.length === 0) return;
+    const tx = await db.begin({ isolation: pick(isolations), claimLockTimeoutMs: 2_000 });
+    try {
+      const gone = await tx.hold(taken);
+      const held = taken.filter(({ digest }) => !gone.has(digest));
+      await turn();
+      await tx.query({
+        text: "insert into effect select unnest($1::text[])",
+        values: [held.map(({ id }) => id)],
+      });
+      await tx.finish(held);
+      await tx.commit();
+      if (held.length > 0) count("handled");
+    } finally {
+      await tx.rollback();
+      await store.pending.take(name.consumer, {
+        ...{ workerId: "00000000-0000-0000-0000-000000000000", leaseMs: 1_000, maxLanes: 0, maxMessages: 0 },
+        ...{ maxBytes: 1, done: [...new Map(taken.map(({ lease }) => [lease.lane, lease])).values()] },
+      });
+    }
   }
 
   async function work(): Promise<void> {
-    let client = await connect();
-    clients.add(client);
     while (left-- > 0) {
       if (left % 10 === 0) await renew();
       try {
-        await round(client);
+        const kind = Math.random();
+        if (kind < 0.75) await claimSome();
+        else if (kind < 0.85) await store.pending.accept(name, 2_000, [pick(messages)]);
+        else await handleStored();
       } catch (error) {
-        const code = (error as { code?: string }).code ?? "";
-        if (!retried.has(code) && !/terminat/.test(String(error))) throw error;
-        count(code === "40001" ? "refused" : "failed");
-        const alive = await client.query("rollback").then(
-          () => true,
-          () => false,
-        );
-        if (alive) continue;
-        clients.delete(client);
-        client = await connect();
-        clients.add(client);
+        if (!retried.test(codeOf(error))) throw error;
+        count(codeOf(error) === "40001" ? "refused" : "failed");
       }
     }
   }
 
-  /** Opens and forgets, as soon as anything may be forgotten at all, with some claims in between. */
   async function rotate(): Promise<void> {
-    const statements = ["select open_generation() as done", "select forget_generation('0s', '0s') as done"];
-    for (let turn = 0; left > 0; turn++) {
-      const statement = statements[turn % 2]!;
-      const { rows } = await pool.query<{ done: boolean }>(statement);
-      if (rows[0]!.done) count(turn % 2 === 0 ? "opened" : "forgotten");
-      const until = left - 15 * Math.random();
-      while (left > until && left > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (left > 0) {
+      const rotation = await store.retention.rotate({ windowMs: generationMs, skewMs: 0, lockTimeoutMs: 300 });
+      count(rotation);
+      const until = left - 10 * Math.random();
+      while (left > until && left > 0) await turn();
     }
   }
 
-  await Promise.all([rotate(), rotate(), ...Array.from({ length: workers }, work)]);
-  const { rows: doubled } = await pool.query(
-    "select digest, count(*) from effect group by digest having count(*) > 1",
-  );
-  assert.deepEqual(doubled, []);
-  for (const what of ["new", "duplicate", "late", "refused", "failed", "opened", "forgotten"]) {
-    assert.ok((verdicts[what] ?? 0) > 0, `${what} was never seen: ${JSON.stringify(verdicts)}`);
+  async function forget(): Promise<void> {
+    while (left > 0) {
+      await store.retention.advance({ consumer: name.consumer }, { skewMs: 0 });
+      await forgetDue(db).then(
+        (gone) => gone > 0 && count("forgotten"),
+        () => count("gave way"),
+      );
+      const until = left - 20 * Math.random();
+      while (left > until && left > 0) await turn();
+    }
   }
-  t.diagnostic(JSON.stringify(verdicts));
+
+  await Promise.all([rotate(), rotate(), forget(), ...Array.from({ length: workers }, work)]);
+  const doubled = await db.rows(
+    "select message_id, count(*) from effect group by message_id having count(*) > 1",
+  );
+  t.diagnostic(JSON.stringify(counts));
+  assert.deepEqual(doubled, []);
+  for (const what of ["new", "duplicate", "late", "handled", "refused", "rotated", "forgotten"]) {
+    assert.ok((counts[what] ?? 0) > 0, `${what} was never seen: ${JSON.stringify(counts)}`);
+  }
 });
 
-test("the random test finds a ledger without guard: it would show a doubled message", async (t) => {
-  const { pool } = await testDatabase(t);
-  await pool.query(prototypeSql({ guarded: false }));
-  await pool.query("create table effect (digest uuid not null)");
-  const [id, client, copy] = [randomUUID(), await pool.connect(), await pool.connect()];
+/** As a batch forgets: behind the mark, what the horizon's row says. */
+async function forgetDue({ pool }: TestStore): Promise<number> {
+  const client = await pool.connect();
   try {
-    // The plan of the random test, by hand: a claim in flight, a generation opened beside it, a copy.
-    await client.query("begin");
-    await client.query(
-      "insert into effect select digest from claim(array[$1::uuid], array[now()]) where verdict = 'new'",
-      [id],
-    );
-    await pool.query("select open_generation()");
-    await copy.query(
-      "insert into effect select digest from claim(array[$1::uuid], array[now()]) where verdict = 'new'",
-      [id],
+    await client.query("begin isolation level read committed");
+    await client.query("set local lock_timeout = '100ms'");
+    await client.query("select publish_horizon()");
+    const { rowCount } = await client.query(
+      `delete from message m using retention r
+        where r.consumer = m.consumer and r.producer = '' and m.processed_at < r.forgotten_to`,
     );
     await client.query("commit");
+    return rowCount ?? 0;
+  } catch (error) {
+    await client.query("rollback");
+    throw error;
   } finally {
     client.release();
-    copy.release();
   }
-  assert.equal((await pool.query("select from effect")).rowCount, 2);
-});
+}
