@@ -9,6 +9,7 @@ const states: Readonly<Record<MessageState, string>> = {
   discarded: "discarded: somebody decided that it is not to be handled",
   failed: "failed: nothing of it is stored, whoever delivers it sees to the next attempt",
   kept: "its identity is taken, nothing is applied, and its body is not here any more",
+  passed: "passed: the cursor of its log is past it, so it is applied",
   unknown: "unknown",
 };
 
@@ -27,6 +28,7 @@ export function explanationLines(one: Explanation): readonly string[] {
       ["applied", ledger?.processedAt?.toISOString()],
       ["handler version", ledger?.handlerVersion],
       ["fingerprint", ledger && `${ledger.fingerprint || "none"} (${ledger.fingerprintMode})`],
+      ["log", one.log && `${one.log.log}, applied up to ${one.log.applied ?? "nothing"}`],
       ["key", pending?.key],
       ["position", pending?.position],
       ["waits for", waitLine(one)],

@@ -6,10 +6,11 @@ import type { Store } from "../store/store.ts";
  * Where a message is. `applied`: its effect is committed. `pending`: stored, to be handled. `quarantined`: it waits for
  * somebody's decision. `discarded`: somebody decided that it is not to be handled. `failed`: attempts failed and nothing
  * of it is stored, so whoever delivers it sees to the next one. `kept`: its identity is taken and nothing is applied,
- * and its body is not here any more (purged). `unknown`: nothing is known of it.
+ * and its body is not here any more (purged). `passed`: it is a record of a log, and the log's cursor is past it: applied, without a
+ * row of its own. `unknown`: nothing is known of it.
  */
 export type MessageState =
-  "applied" | "pending" | "quarantined" | "discarded" | "failed" | "kept" | "unknown";
+  "applied" | "pending" | "quarantined" | "discarded" | "failed" | "kept" | "passed" | "unknown";
 
 /**
  * What a pending message waits for. `worker`: nobody has taken it yet. `lane`: a worker has its lane in hand, or died
@@ -72,12 +73,16 @@ function explained(facts: MessageFacts): Explanation {
   };
 }
 
-function stateOf({ ledger, pending, quarantined, attemptCount }: MessageFacts, open: number): MessageState {
+function stateOf(
+  { ledger, pending, quarantined, attemptCount, log }: MessageFacts,
+  open: number,
+): MessageState {
   if (ledger?.processedAt !== undefined) return "applied";
   if (pending !== undefined) return "pending";
   if (open > 0) return "quarantined";
   if (quarantined.at(-1)?.status === "discarded") return "discarded";
   if (ledger !== undefined) return "kept";
+  if (log?.passed === true) return "passed";
   return attemptCount > 0 ? "failed" : "unknown";
 }
 

@@ -131,6 +131,17 @@ export interface MessageFacts extends Identity {
   /** Every entry of the identity, oldest first. */
   readonly quarantined: readonly QuarantineRow[];
   readonly started: readonly StartedMark[];
+  /** Where its id is a record's place in a log that the consumer follows with a cursor. */
+  readonly log: FollowedRecord | undefined;
+}
+
+/** How far the log of a record is applied. */
+export interface FollowedRecord {
+  readonly log: string;
+  /** Everything up to this offset is applied, pending or in quarantine, as text; `undefined`: nothing yet. */
+  readonly applied: string | undefined;
+  /** The record is. */
+  readonly passed: boolean;
 }
 
 /** What operators ask of messages that wait, and of any one message. */
@@ -146,7 +157,8 @@ export interface OperatorStore {
    */
   hurry(filter: PendingFilter & { readonly digest?: string | undefined }): Promise<number>;
   /**
-   * The identities of this id, at most 50: by a scan of the ledger and the attempts, because an id alone is not the key.
+   * The identities of this id, at most 50: by a scan of the ledger and the attempts, because an id alone is not the key. An
+   * id that is a record's place is looked for among logs with a cursor, too.
    */
   find(id: string, filter: IdentityFilter): Promise<readonly (Identity & { readonly consumer: string })[]>;
   facts(consumer: string, identity: Identity, digest: string): Promise<MessageFacts>;

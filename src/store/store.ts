@@ -1,7 +1,7 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { AnswerStore } from "./answer.ts";
 import type { CleanupStore } from "./cleanup.ts";
-import type { FollowedLog, LogMove, LogPosition, LogStore } from "./log.ts";
+import type { FollowedLog, LogMove, LogPosition, LogStore, RecordPosition } from "./log.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import type { AskedEffect, NewEffect, OutboxStore } from "./outbox.ts";
 import type { OutboxOperatorStore } from "./outbox-operator.ts";
@@ -134,6 +134,8 @@ export interface JoinedTransaction extends Pick<LaneTransaction, "claim" | "park
 
 /** One failed attempt, written after its rollback. */
 export interface FailedAttempt extends Claim {
+  /** Where it comes from a log with a cursor: not counted for who does not own it any more (`log-lost`). */
+  readonly position?: RecordPosition | undefined;
   readonly code: string;
   readonly error: string;
 }

@@ -162,3 +162,29 @@ test("an id alone finds every consumer's and producer's message of that id", asy
   assert.deepEqual(await whose({ producer: "shop" }), ["accounting shop", "shipping shop"]);
   assert.deepEqual(await whose({ tenant: "t" }), ["shipping web"]);
 });
+
+test("tells of a record by its place whether its log's cursor is past it, with and without consumer and producer", async (t) => {
+  const { store, pool, schema } = await testStore(t);
+  const ask = { cluster: undefined, incarnation: "topic-id", part: "3", begin: 0n, accept: [] };
+  await store.logs.takeCursor(consumer, "kafka:shop/3", ask);
+  await store.logs.takeCursor(consumer, "kafka:shop/13", { ...ask, part: "13" });
+  await pool.query(`update ${schema}.log_owner set applied = 41 where log = 'kafka:shop/3'`);
+  const passed = await one(store, "topic-id/3/41");
+  assert.deepEqual(
+    [passed.state, passed.log],
+    ["passed", { log: "kafka:shop/3", applied: "41", passed: true }],
+  );
+  const coming = await one(store, "topic-id/3/42");
+  assert.deepEqual([coming.state, coming.log?.passed], ["unknown", false]);
+  for (const id of ["topic-id/4/1", "other-id/3/1", "topic-id/3/x", "topic-id/3/99999999999999999999"])
+    assert.deepEqual([(await one(store, id)).state, (await one(store, id)).log], ["unknown", undefined], id);
+  assert.deepEqual(
+    (await explain(store, { id: "topic-id/3/7" })).map((found) => [
+      found.consumer,
+      found.producer,
+      found.state,
+    ]),
+    [[consumer, "shop", "passed"]],
+  );
+  assert.deepEqual(await explain(store, { id: "topic-id/3/7", producer: "other" }), []);
+});

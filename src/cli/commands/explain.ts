@@ -17,7 +17,8 @@ interface Options extends StoreOptions {
 
 const notes = `
 With --consumer and --producer (and --tenant, where there are tenants) a message is looked up by its key; without, the
-whole ledger is searched for its id, which takes its time where the ledger is long.
+whole ledger is searched for its id, which takes its time where the ledger is long. A record that a cursor tells apart is
+looked up by its place, TOPIC-ID/PARTITION/OFFSET.
 
 Examples:
   $ inbox explain order-17 --consumer accounting --producer shop

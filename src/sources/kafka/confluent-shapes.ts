@@ -61,6 +61,7 @@ export interface ConfluentConsumer {
 /** The package gives the id as `base64`, and its types say `base64str`. */
 export interface ConfluentTopic {
   readonly topicId?: { readonly base64?: string; readonly base64str?: string };
+  readonly error?: { readonly message?: string };
 }
 
 export interface ConfluentAdmin {

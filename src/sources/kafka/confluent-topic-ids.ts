@@ -32,6 +32,8 @@ export function createConfluentTopicIds(module: ConfluentModule, config: Conflue
       const [found] = await call<readonly ConfluentTopic[]>((done) =>
         asked.describeTopics([topic], { timeout: requestTimeoutMs }, done),
       );
+      if (found?.error !== undefined)
+        throw new Error(`The broker tells no id of ${topic}: ${found.error.message ?? "unknown error"}`);
       return found?.topicId?.base64 ?? found?.topicId?.base64str;
     },
     close() {

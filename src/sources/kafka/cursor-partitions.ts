@@ -8,6 +8,7 @@ import {
   type KafkaSession,
   type TopicPartition,
 } from "./client.ts";
+import { createCursorGate } from "./cursor-gate.ts";
 import type { CursorReader, PartitionCursor, TakenPartition } from "./cursor-reader.ts";
 
 /** The partitions of a source whose records are applied by cursors. */
@@ -24,11 +25,13 @@ export interface CursorPartitions {
   /** A partition went back to this record while it was read: ends the source. */
   wentBack(cursor: PartitionCursor, record: KafkaRecord, next: bigint): void;
   read(cursor: PartitionCursor, record: KafkaRecord): Message;
+  /** Runs `work` in its turn, once it is known that what these topics gave came from the logs that are read. */
+  pass(topics: Iterable<string>, work: () => Promise<void> | void): Promise<void>;
   stop(): void;
 }
 
 const takeAgainMs = 1_000;
-// A topic that is made anew under a reader is seen by nothing else, where it has more records than were read.
+// A topic that is made anew under a reader is told also while nothing comes of it.
 const lookEveryMs = 10_000;
 
 export function createCursorPartitions(reader: CursorReader, intake: () => Intake): CursorPartitions {
@@ -65,6 +68,25 @@ export function createCursorPartitions(reader: CursorReader, intake: () => Intak
     }
   }
 
+  const gate = createCursorGate(async (topic) => {
+    const at = await session;
+    while (!stopped) {
+      try {
+        await reader.check(at, [topic]);
+        return true;
+      } catch (error) {
+        if (stopped) break;
+        if (isFinal(error)) {
+          intake().end(error as Error);
+          break;
+        }
+        intake().warn(`${topic} is not read on before the broker tells its id: ${textOf(error)}`);
+        await new Promise((resolve) => setTimeout(resolve, takeAgainMs));
+      }
+    }
+    return false;
+  });
+
   return {
     async start(at) {
       try {
@@ -99,8 +121,10 @@ export function createCursorPartitions(reader: CursorReader, intake: () => Intak
       void end();
     },
     read: (cursor, record) => reader.read(cursor, record),
+    pass: (topics, work) => gate.pass(reader.tells() ? topics : [], work),
     stop() {
       stopped = true;
+      gate.stop();
       clearInterval(timer);
     },
   };

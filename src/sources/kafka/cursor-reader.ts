@@ -1,6 +1,7 @@
 import { InboxError } from "../../errors.ts";
 import { headerTexts, keyText } from "../../message/formats/header-value.ts";
 import { isRejected, type Message } from "../../message/message.ts";
+import { recordId } from "../../message/record-id.ts";
 import { receiveMessage } from "../../message/create-message.ts";
 import type { Intake, LogPosition, TakenCursor } from "../source.ts";
 import { nameOf, type Assignment, type KafkaRecord, type KafkaSession, type LogIdentity } from "./client.ts";
@@ -21,8 +22,10 @@ export interface TakenPartition {
 
 /** Takes partitions with their cursors, and names their records. */
 export interface CursorReader {
-  /** Rejects where a topic's id cannot be known, is not the declared one, or not the one that is being read. */
-  check(session: KafkaSession): Promise<void>;
+  /** Rejects where a topic's id cannot be known, is not the declared one, or not the one that is being read. Default: all topics. */
+  check(session: KafkaSession, topics?: readonly string[]): Promise<void>;
+  /** Whether the client tells topics' ids; else only what is declared is known, and to ask again tells nothing. */
+  tells(): boolean;
   /**
    * Takes a partition and tells where reading begins. Rejects with `log-changed` where a person must agree first, and with
    * whatever went wrong at the database or the broker.
@@ -46,12 +49,14 @@ export function createCursorReader(
   intake: () => Intake,
 ): CursorReader {
   const reading = new Map<string, string>();
+  let tells = false;
 
   async function identify(
     session: KafkaSession,
     topic: string,
   ): Promise<{ cluster: string | undefined; topicId: string }> {
     const told: LogIdentity = await session.identify(topic);
+    tells = told.topicId !== undefined;
     const toldId = told.topicId === undefined ? undefined : topicIdText(told.topicId);
     const topicId = agreed(`The id of topic ${topic}`, toldId, strategy.topicIds.get(topic));
     const cluster = agreed("The cluster's id", told.clusterId, strategy.clusterId);
@@ -64,8 +69,10 @@ export function createCursorReader(
   }
 
   return {
-    async check(session) {
-      for (const topic of topics) {
+    tells: () => tells,
+
+    async check(session, asked = topics) {
+      for (const topic of asked) {
         const { topicId } = await identify(session, topic);
         const known = reading.get(topic) ?? topicId;
         if (known === topicId) continue;
@@ -127,7 +134,7 @@ export function createCursorReader(
     },
 
     read({ incarnation }, { topic, partition, offset, key, value, headers }) {
-      const id = `${incarnation}/${partition}/${offset}`;
+      const id = recordId({ incarnation, part: String(partition), offset });
       const received = receiveMessage({
         ...{ tenant, producer: topic, id, payload: value },
         ...{ key: keyText(key), headers: headerTexts(headers) },

@@ -2,7 +2,14 @@ import { InboxError } from "../../errors.ts";
 import { createItemReader } from "../read-items.ts";
 import type { Intake, LogPosition, Source } from "../source.ts";
 import { createBrokerWatch, type BrokerWatch } from "./broker-watch.ts";
-import { nameOf, type Assignment, type ClientEvents, type KafkaRecord, type KafkaSession } from "./client.ts";
+import {
+  nameOf,
+  type Assignment,
+  type ClientEvents,
+  type KafkaRecord,
+  type KafkaSession,
+  type Position,
+} from "./client.ts";
 import { createCommitter } from "./committer.ts";
 import { createCursorPartitions } from "./cursor-partitions.ts";
 import { createCursorReader, type TakenPartition } from "./cursor-reader.ts";
@@ -208,6 +215,20 @@ export function kafka(options: KafkaOptions): KafkaSource {
     }
   }
 
+  async function handOn(records: readonly KafkaRecord[]): Promise<void> {
+    if (stopped) return;
+    const queue: Queued[] = [];
+    for (const record of records) take(record, queue);
+    await handOver.add(queue);
+  }
+
+  function readTo(position: Position): void {
+    const partition = owned.get(nameOf(position));
+    if (partition === undefined || partition.state !== "open") return;
+    partition.log.readTo(position.offset);
+    committer.touch();
+  }
+
   const events: ClientEvents = {
     async assigned(partitions) {
       if (cursors !== undefined) return ownCursors(await cursors.take(partitions));
@@ -249,15 +270,22 @@ export function kafka(options: KafkaOptions): KafkaSource {
     async records(records) {
       watch?.alive();
       if (stopped) return;
-      const queue: Queued[] = [];
-      for (const record of records) take(record, queue);
-      await handOver.add(queue);
+      if (cursors === undefined) return handOn(records);
+      // While they wait, their partition may be given back and taken anew: then it is read anew, too.
+      const from = records.map((record) => owned.get(nameOf(record)));
+      const topicsRead = new Set(records.map(({ topic }) => topic));
+      await cursors.pass(topicsRead, () =>
+        handOn(records.filter((record, i) => from[i] !== undefined && owned.get(nameOf(record)) === from[i])),
+      );
     },
     readTo(position) {
-      const partition = owned.get(nameOf(position));
-      if (partition === undefined || partition.state !== "open") return;
-      partition.log.readTo(position.offset);
-      committer.touch();
+      const from = owned.get(nameOf(position));
+      const read = (): void => {
+        if (owned.get(nameOf(position)) === from) readTo(position);
+      };
+      if (cursors === undefined) readTo(position);
+      // Behind the records that were handed over before it.
+      else void cursors.pass([], read);
     },
     alive: () => watch?.alive(),
     warn: (message) => intake.warn(message),

@@ -109,7 +109,8 @@ function decide(row: CursorRow | undefined, ask: LogAsk): Cursor | Refused {
     // A cluster that was copied has the topic's id too, and its records come under other names.
     const name = sameLog ? `${incarnation}@${cluster}` : incarnation;
     if (!ask.accept.includes(name)) return { kind: "changed", known: row.incarnation, applied, accept: name };
-    return { cluster, incarnation: name, applied: from === undefined ? undefined : from - 1n };
+    // All of it is new: what the group has committed may be of the log before.
+    return { cluster, incarnation: name, applied: -1n };
   }
   const known = { cluster: cluster ?? row.cluster ?? undefined, incarnation: row.incarnation, applied };
   if (row.ends_at === null) return known;

@@ -1,6 +1,8 @@
 import type { FingerprintMode } from "../../message/fingerprint.ts";
 import type { Identity } from "../../message/message.ts";
+import { recordPlace } from "../../message/record-id.ts";
 import type {
+  FollowedRecord,
   LaneLease,
   MessageFacts,
   OperatorStore,
@@ -68,9 +70,17 @@ export function operatorStore(
           sql.findIdentities,
           [id, consumer, tenant, producer].map(comparable),
         );
-        return rows.map((row) => ({
+        const found = rows.map((row) => ({
           ...{ consumer: row.consumer, tenant: row.tenant, producer: row.producer, id: row.message_id },
         }));
+        const place = recordPlace(id);
+        if (found.length > 0 || place === undefined) return found;
+        // A record that went well has no row of its own, and nothing keeps its tenant.
+        const logs = await connection.query<{ consumer: string; producer: string }>(
+          sql.findRecords,
+          [place.incarnation, place.part, consumer, producer].map(comparable),
+        );
+        return logs.rows.map((row) => ({ ...row, tenant: tenant ?? "", id }));
       }),
 
     facts: (consumer, identity, digest) =>
@@ -102,9 +112,10 @@ async function readFacts(
   const wait = (await connection.query<WaitColumns>(sql.waitOf, [digest])).rows[0];
   const quarantined = await quarantineHistory(connection, sql, digest);
   const started = (await connection.query<StartedColumns>(sql.startedOf, [digest])).rows;
+  const log = await readLog(connection, sql, consumer, producer, id);
   await connection.query("commit");
   return {
-    ...{ consumer, tenant, producer, id, digest },
+    ...{ consumer, tenant, producer, id, digest, log },
     at: ledger.at,
     ledger: ledger.taken
       ? {
@@ -127,6 +138,24 @@ async function readFacts(
     quarantined,
     started: started.map((row) => ({ workerId: row.worker_id, at: row.started_at, running: row.running })),
   };
+}
+
+/** The log whose record this id names, if the consumer follows it. */
+async function readLog(
+  connection: DriverConnection,
+  sql: PostgresSql,
+  consumer: string,
+  producer: string,
+  id: string,
+): Promise<FollowedRecord | undefined> {
+  const place = recordPlace(id);
+  if (place === undefined) return undefined;
+  const values = [consumer, place.incarnation, place.part, producer].map(comparable);
+  const { rows } = await connection.query<{ log: string; applied: string | null }>(sql.recordLog, values);
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  const applied = row.applied ?? undefined;
+  return { log: row.log, applied, passed: applied !== undefined && place.offset <= BigInt(applied) };
 }
 
 const leaseOf = (row: WaitColumns): LaneLease | undefined =>

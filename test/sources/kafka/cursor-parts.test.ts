@@ -165,3 +165,51 @@ test("a partition that goes back while it is read asks where something behind th
     assert.match(String(at.ended[0]), text);
   }
 });
+
+test("what was read is handed on once the topic's id was asked for after it was read, in its order", async (t) => {
+  const { at, session, partitions } = scene();
+  t.after(() => partitions.stop());
+  await partitions.start(session);
+  await partitions.take([assignment]);
+  const answers: (() => void)[] = [];
+  session.identify = () =>
+    new Promise((resolve) => answers.push(() => resolve({ clusterId: undefined, topicId: at.topicId })));
+  const passed: string[] = [];
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const pass = (what: string, topics = ["t"]): Promise<void> =>
+    partitions.pass(topics, () => void passed.push(what));
+  const first = pass("first");
+  await turn();
+  assert.equal(answers.length, 1, "asked at once");
+  const second = pass("second");
+  const mark = pass("mark", []);
+  answers.shift()!();
+  await first;
+  await turn();
+  assert.deepEqual(passed, ["first"], "an answer says nothing of what was read after the question");
+  assert.equal(answers.length, 1);
+  answers.shift()!();
+  await Promise.all([second, mark]);
+  assert.deepEqual(passed, ["first", "second", "mark"]);
+
+  const third = pass("third");
+  await turn();
+  at.topicId = "t2";
+  answers.shift()!();
+  await third;
+  await pass("fourth");
+  assert.deepEqual(passed, ["first", "second", "mark"], "nothing of the new topic");
+  assert.equal((at.ended[0] as { code?: string } | undefined)?.code, "log-changed");
+});
+
+test("where the client cannot tell the topic's id nothing is asked for, and nothing is held back", async (t) => {
+  const { at, session, partitions } = scene({ topicIds: { t: "t1" } });
+  at.topicId = undefined;
+  t.after(() => partitions.stop());
+  await partitions.start(session);
+  await partitions.take([assignment]);
+  session.identify = () => Promise.reject(new Error("asked"));
+  let passed = 0;
+  await partitions.pass(["t"], () => void passed++);
+  assert.equal(passed, 1);
+});

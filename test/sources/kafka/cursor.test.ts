@@ -114,6 +114,53 @@ for (const [name, makeClient] of Object.entries(clients)) {
   });
 }
 
+for (const name of ["confluent", "platformatic"] as const) {
+  test(`${name}: a topic that is made anew under its reader, and filled past what was read, is not read by the old cursor`, async (t) => {
+    const at = await testTopic(t);
+    if (at === undefined) return;
+    const { schema, pool } = await testDatabase(t, { max: 12 });
+    await migrate(pool, { schema });
+    await pool.query("create table applied (position bigserial, n int)");
+    const member = async (accept: readonly string[]) => {
+      const client = await clients[name]?.(t, at);
+      if (client === undefined) return undefined;
+      const source = kafka({
+        ...{ client, topics: [at.topic], groupId: at.groupId, identity: cursor({ accept }) },
+        commitIntervalMs: 20,
+      });
+      const inbox = createInbox({ store: postgres(pool, { schema }), consumer: "accounting" });
+      const run = inbox.run(source, async (message, { tx }) => {
+        await tx.query("insert into applied (n) values ($1)", [(message.json() as { n: number }).n]);
+      });
+      t.after(() => run.stop().catch(() => undefined));
+      return run;
+    };
+    const applied = async (): Promise<number[]> =>
+      (await pool.query<{ n: number }>("select n from applied order by position")).rows.map(({ n }) => n);
+    await at.publish(records(0, 10));
+    const reader = await member([]);
+    if (reader === undefined) return;
+    const ended = reader.finished.then(() => "", String);
+    await eventually(applied, (list) => list.length === 10);
+    await assertCommitted(at, 10);
+    await at.admin.deleteTopics({ topics: [at.topic] });
+    await createTopic(at.admin, { topic: at.topic, numPartitions: 1 });
+    await at.publish(records(100, 40));
+    assert.match(await ended, /was made anew while it was read|belongs to topic id/);
+    assert.equal((await applied()).length, 10, "nothing of the new one");
+    const asked = await (await member([]))!.finished.then(() => "", String);
+    const accept = /accept: "([^"]+)"/.exec(asked)?.[1] as string;
+    const agreed = (await member([accept]))!;
+    const list = await eventually(applied, (found) => found.length >= 50);
+    assert.deepEqual(
+      list.slice(10),
+      Array.from({ length: 40 }, (_, i) => i + 100),
+      "from its beginning, whatever the group has committed",
+    );
+    await agreed.stop();
+  });
+}
+
 test("a partition that ends before what is applied is not read until somebody agrees to this end", async (t) => {
   const at = await testTopic(t);
   if (at === undefined) return;

@@ -9,6 +9,8 @@ import {
   ownLogSql,
   raiseLogSql,
   readCursorSql,
+  findRecordsSql,
+  recordLogSql,
   reserveIdentitiesSql,
   writeCursorSql,
 } from "./logs.ts";
@@ -84,6 +86,8 @@ export const postgresSql = (schema: string) => ({
   followLogs: followLogsSql(schema),
   moveLogs: moveLogsSql(schema),
   readCursor: readCursorSql(schema),
+  findRecords: findRecordsSql(schema),
+  recordLog: recordLogSql(schema),
   lockCursor: lockCursorSql(schema),
   writeCursor: writeCursorSql(schema),
   reserveIdentities: reserveIdentitiesSql(schema),

@@ -75,3 +75,20 @@ select c.digest, null, $1::text, c.tenant, c.producer, c.id, c.fingerprint, c.mo
  order by c.digest
 on conflict (digest) do nothing
 returning digest::text as digest`;
+
+/** By `log_owner_pkey`, its consumer; that has a row for each partition. What follows the colon is the producer and the part. */
+export const recordLogSql = (schema: string): string => `
+select log, applied::text as applied
+  from ${schema}.log_owner
+ where consumer = $1::text and incarnation = $2::text
+   and substr(log, strpos(log, ':') + 1) = $4::text || '/' || $3::text`;
+
+/** By a scan: the table has a row for each partition of each consumer. */
+export const findRecordsSql = (schema: string): string => `
+select consumer, regexp_replace(substr(log, strpos(log, ':') + 1), '/[0-9]+$', '') as producer
+  from ${schema}.log_owner
+ where incarnation = $1::text and right(log, length($2::text) + 1) = '/' || $2::text
+   and ($3::text is null or consumer = $3::text)
+   and ($4::text is null or substr(log, strpos(log, ':') + 1) = $4::text || '/' || $2::text)
+ order by consumer, log
+ limit 50`;
