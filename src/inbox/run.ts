@@ -3,8 +3,9 @@ import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
 import { declareWindow } from "../store/declare-window.ts";
 import { telemetry } from "../telemetry/channels.ts";
-import type { Delivery, Intake, Settlement, Source } from "../sources/source.ts";
+import type { Delivery, Intake, Kept, Settlement, Source } from "../sources/source.ts";
 import { createAcceptor } from "./accept.ts";
+import { checkKept } from "./check-kept.ts";
 import type { Enter } from "./create-inbox.ts";
 import type { Handler } from "./handler.ts";
 import { settle, type Item } from "./item.ts";
@@ -37,6 +38,16 @@ export interface RunOptions extends WorkerOptions {
    * make progress, and four times as long without any is none. Default 15,000.
    */
   readonly progressEveryMs?: number | undefined;
+  /**
+   * How long brokers keep messages, where the source cannot tell it (SQS does): what `askKafka`, `askJetStream` or
+   * `askRabbitmq` of `transactional-inbox/retention` answer. Asked at the start where identities have a window.
+   */
+  readonly kept?: (() => Promise<Kept | readonly Kept[]>) | undefined;
+  /**
+   * What to do where a broker keeps messages longer than identities are kept: warn, or refuse to start
+   * (`window-too-short`). Default `warn`.
+   */
+  readonly windowCheck?: "warn" | "strict" | undefined;
 }
 
 export interface RunStats {
@@ -114,6 +125,7 @@ export function runSource(parts: RunParts): Run {
   const maxInHandBytes = options.maxInHandBytes ?? 64 * 1024 * 1024;
   const extendEveryMs = options.extendEveryMs ?? 10_000;
   checkMode(options.mode);
+  checkWindowCheck(options.windowCheck);
   const storeFirst = handler === undefined || options.mode === "store-first";
   const pendingCounts = emptyCounts();
   const worker = createWorker({
@@ -196,6 +208,18 @@ export function runSource(parts: RunParts): Run {
     }
   }
 
+  let window: number | undefined;
+  const check = (kept: readonly Kept[]): void =>
+    checkKept(kept, { windowMs: window, strict: options.windowCheck === "strict", warn: intake.warn });
+
+  /** Whether what brokers can send again is known for as long; before anything is received. */
+  async function readWindow(): Promise<void> {
+    const { windowMs } = settings;
+    if (windowMs !== undefined) await declareWindow(store.cleanup, name.consumer, windowMs, intake.warn);
+    window = await store.cleanup.shortestWindow(name.consumer);
+    if (window !== undefined && options.kept !== undefined) check([await options.kept()].flat());
+  }
+
   const warned = new Set<string>();
   const intake: Intake = {
     facts: {
@@ -217,6 +241,7 @@ export function runSource(parts: RunParts): Run {
         await new Promise<void>((resolve) => waitingForRoom.push(resolve));
       }
     },
+    kept: check,
     end: (error) => sourceEnded(error),
     async takeCursor(log, ask) {
       const taken = await store.logs.takeCursor(name.consumer, log, ask);
@@ -246,8 +271,7 @@ export function runSource(parts: RunParts): Run {
     const forget = parts.onWorker(worker.wake);
     try {
       await (handler === undefined ? store.ping() : worker.start());
-      const { windowMs } = settings;
-      if (windowMs !== undefined) await declareWindow(store.cleanup, name.consumer, windowMs, intake.warn);
+      await readWindow();
       await source.start(intake);
       progress.start();
       if (source.extend) {
@@ -328,6 +352,11 @@ export function runSource(parts: RunParts): Run {
 function checkMode(mode: string | undefined): void {
   if (mode === undefined || mode === "inline" || mode === "store-first") return;
   throw new InboxError("invalid-option", `mode must be inline or store-first; got ${JSON.stringify(mode)}.`);
+}
+
+function checkWindowCheck(word: string | undefined): void {
+  if (word === undefined || word === "warn" || word === "strict") return;
+  throw new InboxError("invalid-option", `windowCheck must be warn or strict; got ${JSON.stringify(word)}.`);
 }
 
 function settlementOf({ settle, outcome, retryAfterMs }: Processed): Settlement {

@@ -85,6 +85,15 @@ export interface RunFacts {
   readonly extendEveryMs: number;
 }
 
+/** How long a broker keeps messages, and so how late it can send one again. Durations in milliseconds; `Infinity` is for ever. */
+export interface Kept {
+  /** For warnings: `sqs:orders`. */
+  readonly name: string;
+  readonly retentionMs: number;
+  /** Where messages go that were delivered too often, to be sent again from there. */
+  readonly deadLetter?: { readonly name: string; readonly retentionMs: number } | undefined;
+}
+
 /** What a source sees of the runner. */
 export interface Intake {
   readonly facts: RunFacts;
@@ -95,6 +104,11 @@ export interface Intake {
   deliver(deliveries: readonly Delivery[]): Promise<void>;
   /** Tells people of something that is not as it should be; said once for each text. */
   warn(message: string): void;
+  /**
+   * Tells how long the broker keeps messages, before anything is received. Throws `window-too-short` where identities are
+   * not kept as long and the run is to refuse that; then the source does not start.
+   */
+  kept?(kept: readonly Kept[]): void;
   /**
    * Makes this process the owner of a log, for a source that shall never be overtaken by the owner before: what that one has
    * under way is committed when this resolves, or never will be. Rejects if the database is away.

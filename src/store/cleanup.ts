@@ -57,6 +57,8 @@ export interface CleanupStore {
   state(): Promise<CleanupState>;
   /** A process tells how long it wants identities kept: the longest of all wins. Resolves with what holds; `undefined`: for ever. */
   declareWindow(consumer: string, windowMs: number): Promise<number | undefined>;
+  /** The shortest window that any of the consumer's identities have; `undefined`: all are kept for ever. */
+  shortestWindow(consumer: string): Promise<number | undefined>;
 }
 
 /** Pages that one row of `ledger_stretch` tells of. */

@@ -8,6 +8,8 @@ export interface QueueFacts {
   readonly visibilityTimeoutMs: number;
   /** Whether each receive must name the timeout, because it is not the queue's own. */
   readonly nameTimeout: boolean;
+  /** How long the queue keeps a message, in milliseconds; `undefined` where that may not be asked. */
+  readonly retentionMs: number | undefined;
 }
 
 const defaultTimeoutMs = 30_000;
@@ -25,7 +27,7 @@ export async function readQueueFacts(
 ): Promise<QueueFacts> {
   let attributes: Readonly<Record<string, string>>;
   try {
-    attributes = await api.attributes(["VisibilityTimeout", "RedrivePolicy"]);
+    attributes = await api.attributes(["VisibilityTimeout", "RedrivePolicy", "MessageRetentionPeriod"]);
   } catch (error) {
     const name = errorName(error);
     if (!isDenied(name)) {
@@ -35,7 +37,11 @@ export async function readQueueFacts(
       "sqs:GetQueueAttributes is not allowed: messages are received with visibilityTimeoutMs, lag is not known, " +
         "and a dead-letter queue is not checked",
     );
-    return { visibilityTimeoutMs: wantedTimeoutMs ?? defaultTimeoutMs, nameTimeout: true };
+    return {
+      visibilityTimeoutMs: wantedTimeoutMs ?? defaultTimeoutMs,
+      nameTimeout: true,
+      retentionMs: undefined,
+    };
   }
   const deliveries = maxReceiveCount(attributes["RedrivePolicy"]);
   if (deliveries !== undefined && deliveries < fewDeliveries) {
@@ -46,13 +52,15 @@ export async function readQueueFacts(
     );
   }
   const own = Number(attributes["VisibilityTimeout"]) * 1_000;
+  const kept = Number(attributes["MessageRetentionPeriod"]) * 1_000;
+  const retentionMs = kept > 0 ? kept : undefined;
   if (wantedTimeoutMs !== undefined) {
-    return { visibilityTimeoutMs: wantedTimeoutMs, nameTimeout: wantedTimeoutMs !== own };
+    return { visibilityTimeoutMs: wantedTimeoutMs, nameTimeout: wantedTimeoutMs !== own, retentionMs };
   }
   // A timeout of 0 would hand each message over again at once.
   if (!Number.isFinite(own) || own < 1_000)
-    return { visibilityTimeoutMs: defaultTimeoutMs, nameTimeout: true };
-  return { visibilityTimeoutMs: own, nameTimeout: false };
+    return { visibilityTimeoutMs: defaultTimeoutMs, nameTimeout: true, retentionMs };
+  return { visibilityTimeoutMs: own, nameTimeout: false, retentionMs };
 }
 
 function maxReceiveCount(policy: string | undefined): number | undefined {

@@ -58,6 +58,7 @@ export function createSqsSource(settings: SourceSettings, { now, random }: Sourc
     const { warn } = intake;
     const api = await connectSqs(settings.client, settings.queueUrl);
     const facts = await readQueueFacts(api, name, settings.visibilityTimeoutMs, warn);
+    if (facts.retentionMs !== undefined) intake.kept?.([{ name, retentionMs: facts.retentionMs }]);
     const timeoutMs = facts.visibilityTimeoutMs;
     const settler = createSettler({ api, ordered: fifo, warn, retryDelayMs: deleteRetryMs });
     const visibility = createVisibility({ api, held: held.all, timeoutMs, now, warn, giveBack });

@@ -100,6 +100,12 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
         return rows[0]?.window_ms ?? undefined;
       }),
 
+    shortestWindow: (consumer) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ window_ms: number | null }>(sql.shortestWindow, [consumer]);
+        return rows[0]?.window_ms ?? undefined;
+      }),
+
     state: () =>
       withConnection(async (connection) => {
         const { rows } = await connection.query<StateColumns>(sql.state);

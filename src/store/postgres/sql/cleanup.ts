@@ -158,6 +158,9 @@ on conflict (consumer, producer) do update set window_ms = excluded.window_ms, c
 const windowOfSql = (schema: string): string => `
 select window_ms::float8 as window_ms from ${schema}.retention where consumer = $1::text and producer = ''`;
 
+const shortestWindowSql = (schema: string): string => `
+select min(window_ms)::float8 as window_ms from ${schema}.retention where consumer = $1::text`;
+
 export const cleanupSql = (schema: string) => ({
   take: takeCleanupSql(schema),
   keep: keepCleanupSql(schema),
@@ -165,6 +168,7 @@ export const cleanupSql = (schema: string) => ({
   state: cleanupStateSql(schema),
   declareWindow: declareWindowSql(schema),
   windowOf: windowOfSql(schema),
+  shortestWindow: shortestWindowSql(schema),
   cuts: cutsSql(schema),
   forgetStops: forgetStopsSql(schema),
   freshStretches: freshStretchesSql(schema),
