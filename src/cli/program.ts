@@ -9,6 +9,7 @@ import { pendingCommand } from "./commands/pending.ts";
 import { quarantineCommand } from "./commands/quarantine.ts";
 import { reconcileCommand } from "./commands/reconcile.ts";
 import { relayCommand } from "./commands/relay.ts";
+import { replayCommand } from "./commands/replay.ts";
 import { retentionCommand } from "./commands/retention.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
@@ -55,6 +56,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .addCommand(explainCommand(io, ended))
     .addCommand(reconcileCommand(io, ended))
     .addCommand(retentionCommand(io, ended))
+    .addCommand(replayCommand(io, ended))
     .addCommand(eraseCommand(io, ended))
     .addCommand(identifyCommand(io, ended));
   quietly(program, io);

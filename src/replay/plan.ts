@@ -1,6 +1,9 @@
 import type { FingerprintMode } from "../message/fingerprint.ts";
 import { createIdentityDigest } from "../message/identity.ts";
 import type { Message } from "../message/message.ts";
+import { sentAt } from "../message/sent-at.ts";
+import { postgres } from "../store/postgres/postgres.ts";
+import type { Retention } from "../store/retention.ts";
 import { driverFor } from "../store/postgres/drivers/detect.ts";
 import { growingDigests } from "./growing-digests.ts";
 import { originalsWord, type SkipReason } from "./only-applied.ts";
@@ -32,6 +35,11 @@ export interface ReplayPlan {
   readonly skipped: Readonly<Record<SkipReason, number>>;
   /** Lines or records that are no messages: they would go to quarantine. */
   readonly unreadable: number;
+  /**
+   * Sent before the horizon under the replay's own name, and not in the ledger: they would go to quarantine as `late`. Only
+   * after something was forgotten under that name.
+   */
+  readonly late: number;
   /** Further copies of messages in the source. */
   readonly copies: number;
   /** The original's side; `undefined` without one. */
@@ -50,6 +58,13 @@ export interface OriginalSide {
   readonly otherPayload: number;
   /** What the original has applied and the source does not hold: there is no body to replay. */
   readonly withoutBody: number;
+  /** What was sent before is forgotten by the original; `undefined`: nothing is. The latest, where producers have their own. */
+  readonly horizon: Date | undefined;
+  /**
+   * Of the unknown ones: sent before the original's horizon. Nobody can tell whether the original has applied them: a
+   * correction leaves them out, a rebuild and a projection take them.
+   */
+  readonly beyondHorizon: number;
 }
 
 export interface ReplayPlanOptions {
@@ -70,8 +85,15 @@ export interface ReplayPlanOptions {
  */
 export async function planReplay(pool: unknown, options: ReplayPlanOptions): Promise<ReplayPlan> {
   const target = replayTarget(options.policy);
-  const tables = replayTables(driverFor(pool), options.schema ?? "inbox", options.connectTimeoutMs ?? 5_000);
-  const count = await createCount(tables, target);
+  const { schema, connectTimeoutMs } = options;
+  const tables = replayTables(driverFor(pool), schema ?? "inbox", connectTimeoutMs ?? 5_000);
+  const { retention } = postgres(pool, { schema, connectTimeoutMs });
+  const count = await createCount(
+    tables,
+    target,
+    horizonsOf(target.of === undefined ? [] : await retention.list(target.of)),
+    horizonsOf(await retention.list(target.consumer)),
+  );
   const source = await options.source.open({
     ...{ consumer: target.consumer, resumes: false, planning: true },
     checkpoints: { load: async () => undefined, save: async () => undefined },
@@ -90,7 +112,12 @@ interface Count {
   plan(source: string): ReplayPlan;
 }
 
-async function createCount(tables: ReplayTables, target: ReplayTarget): Promise<Count> {
+async function createCount(
+  tables: ReplayTables,
+  target: ReplayTarget,
+  horizons: Horizons,
+  own: Horizons,
+): Promise<Count> {
   const { kind, consumer, of, effects, appliedBy } = target;
   const digestOf = createIdentityDigest(of ?? consumer);
   const digestUnder = createIdentityDigest(consumer);
@@ -103,16 +130,20 @@ async function createCount(tables: ReplayTables, target: ReplayTarget): Promise<
   const skipped = { unknown: 0, stored: 0, "other-payload": 0, "other-version": 0 };
   const originals = { unknown: 0, stored: 0, "other-payload": 0 };
   let [wouldRun, stored, conflicting, unreadable, copies, withBody] = [0, 0, 0, 0, 0, 0];
+  let [late, beyondHorizon] = [0, 0];
 
   function addOne(message: Message, standing: ReplayStanding): void {
     const word = of === undefined ? undefined : originalsWord(message, standing, undefined);
     if (word === "applied") addTo(ofApplied, standing.of_version!);
     else if (word !== undefined) originals[word as keyof typeof originals]++;
     if (standing.of_before === true) withBody++;
+    if (word === "unknown" && horizons.passed(message)) beyondHorizon++;
     const reason = kind === "compensate" ? originalsWord(message, standing, appliedBy) : "applied";
     if (reason !== "applied") skipped[reason]++;
-    else if (standing.version === null) wouldRun++;
-    else if (!isBody(message, standing)) conflicting++;
+    else if (standing.version === null) {
+      if (own.passed(message)) late++;
+      else wouldRun++;
+    } else if (!isBody(message, standing)) conflicting++;
     else if (standing.applied) addTo(applied, standing.version);
     else stored++;
   }
@@ -128,7 +159,7 @@ async function createCount(tables: ReplayTables, target: ReplayTarget): Promise<
     unreadable: (more) => void (unreadable += more),
     plan: (source) => ({
       ...{ policy: kind, consumer, of, effects, source },
-      ...{ wouldRun, applied, stored, conflicting, skipped, unreadable, copies },
+      ...{ wouldRun, applied, stored, conflicting, skipped, unreadable, late, copies },
       original:
         of === undefined
           ? undefined
@@ -136,8 +167,28 @@ async function createCount(tables: ReplayTables, target: ReplayTarget): Promise<
               ...{ applied: ofApplied, unknown: originals.unknown, stored: originals.stored },
               otherPayload: originals["other-payload"],
               withoutBody: sumOf(originalsAll) - withBody,
+              ...{ horizon: horizons.latest, beyondHorizon },
             },
     }),
+  };
+}
+
+interface Horizons {
+  readonly latest: Date | undefined;
+  /** Whether a message says that it was sent before its producer's horizon. */
+  passed(message: Message): boolean;
+}
+
+function horizonsOf(retentions: readonly Retention[]): Horizons {
+  const byProducer = new Map(retentions.map(({ producer, horizon }) => [producer, horizon]));
+  const times = retentions.flatMap(({ horizon }) => (horizon === undefined ? [] : [horizon.getTime()]));
+  return {
+    latest: times.length === 0 ? undefined : new Date(Math.max(...times)),
+    passed({ producer, time }) {
+      const horizon = byProducer.has(producer) ? byProducer.get(producer) : byProducer.get(undefined);
+      const sent = sentAt(time);
+      return horizon !== undefined && sent !== undefined && sent < horizon.getTime();
+    },
   };
 }
 

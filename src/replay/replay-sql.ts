@@ -11,8 +11,8 @@ select t.handler_version as version, t.processed_at is not null as applied,
        encode(coalesce(ro.fingerprint, o.fingerprint), 'hex') as of_fingerprint,
        coalesce(ro.fingerprint_mode, o.fingerprint_mode) as of_mode
   from unnest($1::text::uuid[], $2::text::uuid[]) with ordinality as c (target, original, n)
-  left join ${schema}.message t on t.digest = c.target
-  left join ${schema}.message o on o.digest = c.original
+  left join ${schema}.ledger t on t.digest = c.target
+  left join ${schema}.ledger o on o.digest = c.original
   left join lateral (select r.fingerprint, r.fingerprint_mode from ${schema}.repair r
                       where r.digest = c.target order by r.entry_id desc limit 1) rt on true
   left join lateral (select r.fingerprint, r.fingerprint_mode from ${schema}.repair r
@@ -22,7 +22,7 @@ select t.handler_version as version, t.processed_at is not null as applied,
 /** By a scan of the ledger, whose only index is that of the digests. */
 const appliedSql = (schema: string): string => `
 select handler_version as version, count(*)::int8::text as messages
-  from ${schema}.message
+  from ${schema}.ledger
  where consumer = $1::text and processed_at < $2::text::timestamptz
  group by handler_version
  order by handler_version`;
@@ -33,7 +33,7 @@ select handler_version as version, count(*)::int8::text as messages
  */
 const mayTakeSql = (schema: string): string => `
 select exists (select from ${schema}.replay where consumer = $1::text) as known,
-       exists (select from ${schema}.message where consumer = $1::text) as used`;
+       exists (select from ${schema}.ledger where consumer = $1::text) as used`;
 
 /** By `replay_consumer`: the last run of the same from the same, if it did not come to its end. */
 const startSql = (schema: string): string => `
@@ -78,8 +78,8 @@ select count(*)::text as applied,
        (select count(*)::text from ${schema}.pending where consumer = $1::text) as pending,
        (select count(*)::int from ${schema}.worker
          where consumer = $1::text and closed_at is null and lease_until > clock_timestamp()) as workers
-  from ${schema}.message m
-  left join ${schema}.message s on s.digest = ${digestUnder("$2::text")}
+  from ${schema}.ledger m
+  left join ${schema}.ledger s on s.digest = ${digestUnder("$2::text")}
  where m.consumer = $1::text and m.processed_at is not null`;
 
 const retireSql = (schema: string): string => `

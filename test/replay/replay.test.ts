@@ -215,15 +215,55 @@ test("the plan tells what would run, what is applied by which version, and what 
   const { policy: _, source: __, ...plan } = await planReplay(pool, { policy: rebuild, source, schema });
   assert.deepEqual(plan, {
     ...{ consumer: "view", of: "accounting", effects: "refuse", wouldRun: 25, applied: { 7: 5 }, stored: 0 },
-    ...{ conflicting: 0, unreadable: 0, copies: 2 },
+    ...{ conflicting: 0, unreadable: 0, late: 0, copies: 2 },
     skipped: { unknown: 0, stored: 0, "other-payload": 0, "other-version": 0 },
-    original: { applied: { 2: 20 }, unknown: 10, stored: 0, otherPayload: 0, withoutBody: 4 },
+    original: {
+      applied: { 2: 20 },
+      unknown: 10,
+      stored: 0,
+      otherPayload: 0,
+      withoutBody: 4,
+      horizon: undefined,
+      beyondHorizon: 0,
+    },
   });
   const fix = await planReplay(pool, { policy: { ...correct, appliedBy: ["2"] }, source, schema });
   assert.deepEqual([fix.wouldRun, fix.skipped.unknown], [20, 10]);
   assert.deepEqual(await column("select (m.*)::text from message m order by 1"), before);
   const report = await replay({ policy: rebuild, source }).finished;
   assert.equal(report.counts.applied, plan.wouldRun, "and that is what then runs");
+});
+
+test("what lies beyond the original's horizon is told: a rebuild takes it, a correction does not", async (t) => {
+  const { inbox, inboxWith, store, replay, pool, schema, column } = await testReplay(t);
+  const sent = (ms: number): Date => new Date(Date.now() - ms);
+  const all = payments(9).map((one, at) => ({
+    ...messageOf(one),
+    time: sent(at < 4 ? 7_200_000 : at < 6 ? 60_000 : 5_000),
+  }));
+  await inboxWith({ consumer: "archive" }).accept(all);
+  await inbox.processBatch(all.slice(4), record("o") as never);
+  await store.retention.setWindow({ consumer: "accounting" }, 3_600_000);
+  await store.retention.advance({ consumer: "accounting" }, { skewMs: 0 });
+  const source = replayStored({ store, consumer: "archive" });
+  const planned = await planReplay(pool, { policy: rebuild, source, schema });
+  assert.deepEqual([planned.wouldRun, planned.late], [9, 0]);
+  assert.deepEqual([planned.original?.unknown, planned.original?.beyondHorizon], [4, 4]);
+  const [horizon] = await column<Date>("select horizon from retention where consumer = 'accounting'");
+  assert.deepEqual(planned.original?.horizon, horizon);
+  const corrected = await planReplay(pool, { policy: correct, source, schema });
+  assert.deepEqual([corrected.wouldRun, corrected.skipped.unknown], [5, 4]);
+  assert.equal((await replay({ policy: rebuild, source }).finished).counts.applied, 9);
+  assert.equal((await replay({ policy: correct, source }).finished).counts.applied, 5);
+
+  // What was replayed may be forgotten in its turn, and then it is late under that name, too.
+  await store.retention.setWindow({ consumer: "view" }, 3_600_000);
+  await store.retention.advance({ consumer: "view" }, { skewMs: 0 });
+  await pool.query("delete from message where consumer = 'view' and message_id in ('p-0', 'p-1', 'p-8')");
+  const again = await planReplay(pool, { policy: rebuild, source, schema });
+  assert.deepEqual([again.wouldRun, again.late], [1, 2]);
+  const { counts } = await replay({ policy: rebuild, source }).finished;
+  assert.deepEqual([counts.applied, counts.late, counts.duplicates], [1, 2, 6]);
 });
 
 test("bodies that another inbox keeps are replayed from there: pending in its order, given back ones as repaired", async (t) => {
