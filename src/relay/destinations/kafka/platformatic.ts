@@ -15,6 +15,7 @@ interface Producer {
   metadata(options: {
     readonly topics: readonly string[];
     readonly autocreateTopics: boolean;
+    readonly retries: number;
   }): Promise<unknown>;
   initIdempotentProducer(options: object): Promise<unknown>;
   close(force: boolean): Promise<unknown>;
