@@ -54,12 +54,12 @@ export async function effectsInOrder(pool: pg.Pool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Resolves when the query's first column is true; rejects after 20 s. */
-export async function until(pool: pg.Pool, query: string): Promise<void> {
-  for (let i = 0; i < 1_000; i++) {
+/** Resolves when the query's first column is true; rejects after `patienceMs`, by default 20 s. */
+export async function until(pool: pg.Pool, query: string, patienceMs = 20_000): Promise<void> {
+  for (const deadline = performance.now() + patienceMs; performance.now() < deadline;) {
     const { rows } = await pool.query<{ done: boolean }>(`select (${query}) as done`);
     if (rows[0]?.done === true) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  throw new Error(`This did not become true in 20 s: ${query}`);
+  throw new Error(`This did not become true in ${patienceMs} ms: ${query}`);
 }

@@ -75,6 +75,9 @@ function planOf({ directory, ports }: Place, ids: readonly number[]): Plan<Kafka
       "num.network.threads": 2,
       "num.io.threads": 4,
       "controlled.shutdown.enable": !alone,
+      // A node that was killed is given up soon.
+      "broker.heartbeat.interval.ms": 500,
+      "broker.session.timeout.ms": alone ? 9_000 : 3_000,
     });
   };
   return {

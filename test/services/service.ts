@@ -14,6 +14,8 @@ export interface OwnService<Facts> {
   readonly facts: Facts;
   /** Holds its settings, its data and its logs. A setting that a test changes there is read at the next start. */
   readonly directory: string;
+  /** Its processes in their order: one a node. */
+  readonly pids: readonly number[];
   /** What its processes have written so far, for a failing test's message. */
   log(): string;
   /** Starts it after `stop` or `kill`, and resolves when it does its work. Harmless while it runs. */

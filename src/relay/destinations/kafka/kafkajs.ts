@@ -23,7 +23,8 @@ interface Producer {
  * `kafkajs`: `Kafka` is its class, `config` what that is made with, `producer` what `kafka.producer(...)` is given besides:
  * `createPartitioner`, `metadataMaxAge`. Throws `invalid-option`.
  *
- * Its idempotence is not used. After a request whose answer was lost it gives the same sequence numbers to other records,
+ * Its retries are not used: after one it may confirm records that it has not sent, those of a partition whose leader moved to a
+ * node that had answered before. What fails is sent again by the relay. Its idempotence is not used. After a request whose answer was lost it gives the same sequence numbers to other records,
  * and the broker, which takes them for the first ones, confirms them and drops them.
  */
 export function kafkajsProducer(
@@ -35,7 +36,7 @@ export function kafkajsProducer(
     refuse("kafkajsProducer(Kafka, config): Kafka must be the class of kafkajs");
   if (typeof config !== "object" || config === null)
     refuse("kafkajsProducer(Kafka, config): config must be an object");
-  for (const name of ["idempotent", "transactionalId"]) {
+  for (const name of ["idempotent", "transactionalId", "retry"]) {
     if (name in producer) refuse(`kafkajsProducer: ${name} cannot be used; leave it out`);
   }
   let current: Promise<Producer> | undefined;
@@ -44,8 +45,8 @@ export function kafkajsProducer(
     const kafka = new Kafka({ requestTimeout: 15_000, ...config } as never);
     const made = kafka.producer({
       allowAutoTopicCreation: false,
-      retry: { initialRetryTime: 100, retries: 2 },
       ...producer,
+      retry: { retries: 0 },
     } as never) as Producer;
     await made.connect();
     return made;
