@@ -1,33 +1,35 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { killsIn, type PlayResult } from "../../examples/two-services/play/result.ts";
+import { service } from "../services/service.ts";
+import { commandsOf, runDocumented, type Ended } from "../support/documented-command.ts";
 
-const tsx = fileURLToPath(import.meta.resolve("tsx"));
+const command = commandsOf("docs/end-to-end.md").find((text) => text.includes("chain"))!;
+const kills = 15;
 
-const run = (
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ code: number; stdout: string; stderr: string }> =>
-  new Promise((resolve) => {
-    const command = ["--import", tsx, join(import.meta.dirname, "main.ts"), ...args];
-    execFile(process.execPath, command, { env: { ...process.env, ...env } }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    );
-  });
+function holds({ code, stdout, stderr }: Ended): void {
+  assert.equal(code, 0, `${stderr}\n${stdout}`);
+  const result = JSON.parse(stdout) as PlayResult;
+  assert.deepEqual(result.violations, []);
+  assert.deepEqual([result.entries, result.receipts], [result.orders, result.orders]);
+  assert.equal(killsIn(result.kills), kills);
+  const places = Object.keys(result.kills);
+  assert.ok(
+    places.some((where) => where.startsWith("PostgreSQL")),
+    String(places),
+  );
+  assert.ok(places.filter((where) => !where.endsWith("any time")).length >= 2, String(places));
+}
 
-test("from database to database, everything killed at points of its work: sent under one id, applied once, in order", async () => {
-  const { code, stdout, stderr } = await run(["--kills", "15", "--seed", "7", "--broker", "none", "--json"]);
-  assert.equal(code, 0, stderr);
-  const { violations, orders, entries, receipts, kills } = JSON.parse(stdout) as PlayResult;
-  assert.deepEqual(violations, []);
-  assert.deepEqual([entries, receipts], [orders, orders]);
-  assert.equal(killsIn(kills), 15);
-  assert.ok(Object.keys(kills).some((where) => where.startsWith("PostgreSQL")));
-  const aimed = Object.keys(kills).filter((where) => !where.endsWith("any time"));
-  assert.ok(aimed.length >= 3, `killed at ${JSON.stringify(kills)}`);
+test("everything is killed at points of its work, from database to database: sent under one id, applied once, in order", async () => {
+  holds(await runDocumented(command, ["--kills", String(kills), "--seed", "7", "--json"]));
+});
+
+test("everything is killed at points of its work, through RabbitMQ: sent under one id, applied once, in order", async (t) => {
+  const broker = await service(t, "rabbitmq");
+  if (broker === undefined) return;
+  const more = ["--broker", "rabbitmq", "--kills", String(kills), "--seed", "8", "--json"];
+  holds(await runDocumented(command, more, { AMQP_URL: broker.url }));
 });
 
 test("refuses options it does not know, and says how it is used", async () => {
@@ -37,7 +39,7 @@ test("refuses options it does not know, and says how it is used", async () => {
     ["--kills", "0"],
     ["--broker", "none of them"],
   ]) {
-    const { code, stdout, stderr } = await run(args);
+    const { code, stdout, stderr } = await runDocumented(command, args);
     assert.equal(code, 2);
     assert.equal(stdout, "");
     assert.match(stderr, /Usage: npm run chain/);

@@ -12,9 +12,9 @@ export interface KillOptions {
 const betweenMs = [10, 250] as const;
 const databaseEvery = 14;
 const patienceMs = 1_500;
-const idleTimeoutMs = 60_000;
+const idleTimeoutMs = 120_000;
 
-/** Kills one after another, three of four at a point of their work; fewer than asked if for long nothing gets done. */
+/** Kills one after another, three of four at a point of their work; rejects if for long no order is placed. */
 export const killAtPoints =
   ({ kills, onProgress }: KillOptions) =>
   async (stage: Stage): Promise<Readonly<Record<string, number>>> => {
@@ -25,13 +25,18 @@ export const killAtPoints =
     for (let done = 0; done < kills && !signal.aborted;) {
       await sleep(random.whole(...betweenMs));
       if (customers.placed.size > placed) [placed, progressAt] = [customers.placed.size, performance.now()];
-      else if (performance.now() - progressAt > idleTimeoutMs) break;
+      else if (performance.now() - progressAt > idleTimeoutMs) {
+        throw new Error(
+          `No order was placed for two minutes, after ${done} kills: ${customers.lastFailure()}`,
+        );
+      }
       // Nothing can be lost before something is under way.
       if (placed === 0 || fleet.members().length === 0) continue;
       const ofDatabase = (done + 1) % databaseEvery === 0;
       const where = ofDatabase ? await killDatabase(stage) : await killProcess(stage);
       killedAt[where] = (killedAt[where] ?? 0) + 1;
-      if (++done % 25 === 0) onProgress(`${done} of ${kills} kills, ${placed} orders`);
+      if (++done % 25 === 0)
+        onProgress(`${done} of ${kills} kills, ${placed} orders; last failure: ${customers.lastFailure()}`);
     }
     return killedAt;
   };

@@ -1,37 +1,27 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { compare } from "../../examples/two-services/play/compare.ts";
 import type { Books } from "../../examples/two-services/play/books.ts";
 import { killsIn, type PlayResult } from "../../examples/two-services/play/result.ts";
 import type { Order, OrderPlaced } from "../../examples/two-services/order-placed.ts";
+import { service } from "../services/service.ts";
+import { commandsOf, runDocumented, type Ended } from "../support/documented-command.ts";
 
-const tsx = fileURLToPath(import.meta.resolve("tsx"));
-const main = join(import.meta.dirname, "../../examples/two-services/main.ts");
+const [, fromDatabaseToDatabase = "", throughRabbitmq = "", atTheWorstMoments = ""] =
+  commandsOf("docs/end-to-end.md");
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+test("the commands of docs/end-to-end.md are those that the tests run", () => {
+  assert.deepEqual(commandsOf("docs/end-to-end.md"), [
+    "npm ci",
+    "npm run example -- --broker none --seconds 20",
+    "AMQP_URL=amqp://guest:guest@127.0.0.1:5672 npm run example",
+    // By test/chain.
+    "npm run chain -- --broker none --kills 500 --seed 1",
+  ]);
+  assert.ok(atTheWorstMoments.includes("chain"));
+});
 
-async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const child = spawn(process.execPath, ["--import", tsx, main, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...env },
-  });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
-  return { code, stdout, stderr };
-}
-
-test("orders, ledger and receipts agree after everything was killed, from database to database", async () => {
-  const { code, stdout, stderr } = await run(["--seconds", "6", "--broker", "none", "--seed", "5", "--json"]);
+function agree({ code, stdout, stderr }: Ended): void {
   assert.equal(code, 0, `${stderr}\n${stdout}`);
   const result = JSON.parse(stdout) as PlayResult;
   assert.deepEqual(result.violations, []);
@@ -39,10 +29,23 @@ test("orders, ledger and receipts agree after everything was killed, from databa
   assert.deepEqual([result.entries, result.receipts], [result.orders, result.orders]);
   assert.ok(result.requests >= result.receipts);
   assert.ok(killsIn(result.kills) >= 3, JSON.stringify(result.kills));
+}
+
+test("orders, ledger and receipts agree after everything was killed, from database to database", async () => {
+  agree(await runDocumented(fromDatabaseToDatabase, ["--seconds", "5", "--seed", "5", "--json"]));
+});
+
+test("orders, ledger and receipts agree after everything was killed, through RabbitMQ", async (t) => {
+  const broker = await service(t, "rabbitmq");
+  if (broker === undefined) return;
+  const env = { AMQP_URL: broker.url };
+  agree(await runDocumented(throughRabbitmq, ["--seconds", "12", "--seed", "6", "--json"], env));
 });
 
 test("without a broker it says what it misses, and how to do without; wrong options are refused", async () => {
-  const { code, stdout, stderr } = await run(["--seconds", "1"], { AMQP_URL: "amqp://127.0.0.1:1" });
+  const { code, stdout, stderr } = await runDocumented(throughRabbitmq, ["--seconds", "1"], {
+    AMQP_URL: "amqp://127.0.0.1:1",
+  });
   assert.equal(code, 1);
   assert.equal(stdout, "");
   assert.match(stderr, /There is no RabbitMQ at 127\.0\.0\.1:1 \(/);
@@ -53,7 +56,7 @@ test("without a broker it says what it misses, and how to do without; wrong opti
     ["--broker", "kafka"],
     ["--second", "3"],
   ]) {
-    const wrong = await run(args);
+    const wrong = await runDocumented(throughRabbitmq, args);
     assert.equal(wrong.code, 2);
     assert.match(wrong.stderr, /Usage: npm run example/);
   }

@@ -43,8 +43,10 @@ const running = amqpUrl
   ? // Takes deliveries, commits, and only then acknowledges. What it holds when it is killed is delivered again.
     inbox.run(
       rabbitmq({
-        ...{ client: () => connect(amqpUrl), queue: process.env["QUEUE"]! },
-        queueFacts: { type: "classic" },
+        client: () => connect(amqpUrl),
+        queue: process.env["QUEUE"]!,
+        // One number for good: a consumer that asks for another one would hand a single active consumer's place on.
+        prefetch: 100,
       }),
       enter,
       options,

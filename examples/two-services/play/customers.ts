@@ -8,6 +8,8 @@ export interface Customers {
   readonly placed: ReadonlyMap<string, Order>;
   /** Requests that had no answer, or a bad one. */
   failed(): number;
+  /** Why the last of them failed. */
+  lastFailure(): string;
   /** They order nothing more. Resolves when the last order of each is answered; rejects if that takes too long. */
   stop(): Promise<void>;
 }
@@ -28,6 +30,7 @@ const lastAnswerMs = 60_000;
 export function startCustomers({ address, customers, random, signal }: CustomersOptions): Customers {
   const placed = new Map<string, Order>();
   let failed = 0;
+  let lastFailure = "none";
   let open = true;
   const over = new AbortController();
 
@@ -41,10 +44,13 @@ export function startCustomers({ address, customers, random, signal }: Customers
           body: JSON.stringify(order),
           signal: AbortSignal.timeout(answerTimeoutMs),
         });
-        await response.text();
+        const text = await response.text();
         if (response.ok) return;
-      } catch {
+        lastFailure = `HTTP ${response.status}: ${text}`;
+      } catch (error) {
         // Nobody knows whether it was placed.
+        const { message, cause } = error as Error;
+        lastFailure = cause instanceof Error ? `${message}: ${cause.message}` : message;
       }
       failed++;
       await sleep(askAgainMs);
@@ -66,10 +72,12 @@ export function startCustomers({ address, customers, random, signal }: Customers
   return {
     placed,
     failed: () => failed,
+    lastFailure: () => lastFailure,
     async stop() {
       open = false;
       const late = setTimeout(
-        () => over.abort(new Error("The orders service did not answer the last orders in time.")),
+        () =>
+          over.abort(new Error(`The orders service did not take the last orders in time: ${lastFailure}`)),
         lastAnswerMs,
       );
       try {
