@@ -35,7 +35,11 @@ export type { EffectInput, SentEffect } from "./outbox/effect.ts";
 export { createOutboxConsole } from "./outbox/console.ts";
 export type { OpenRefusedFilter, OutboxConsole, OutboxConsoleOptions } from "./outbox/console.ts";
 export type { EffectHistory, EffectName, EffectOutcome } from "./outbox/effect-history.ts";
+export { forgetEffects } from "./outbox/forget.ts";
+export type { ForgetEffectsOptions, ForgottenEffects } from "./outbox/forget.ts";
 export type { EffectRepairInput } from "./outbox/repair-effect.ts";
+export { effectIdOf, effectResults } from "./outbox/results.ts";
+export type { EffectResult } from "./outbox/results.ts";
 export type { EffectRepairPreview, ShownBody, ShownRefusedEffect } from "./outbox/show-effect.ts";
 export type {
   DestinationStatus,

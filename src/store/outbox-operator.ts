@@ -210,6 +210,21 @@ export interface EffectRepair {
   readonly payload: Uint8Array | null;
 }
 
+/** Whose turn it is to forget effects. */
+export interface ForgetLease {
+  readonly token: string;
+  /** How long it holds behind each batch, in milliseconds. */
+  readonly leaseMs: number;
+}
+
+/** A stretch of pages, and what in it is old enough to go. Ages are milliseconds by the database's clock. */
+export interface ForgetEffectsBatch {
+  readonly firstPage: number;
+  readonly pages: number;
+  readonly olderThanMs: number;
+  readonly lockTimeoutMs: number;
+}
+
 /** The outbox for operators. Every method is a transaction of its own. */
 export interface OutboxOperatorStore {
   /** Newest first. */
@@ -247,4 +262,17 @@ export interface OutboxOperatorStore {
   report(relayId: string, reports: readonly RelayReport[], closed: boolean): Promise<void>;
   /** Lanes that were not given back by a relay whose lease is over. */
   abandonedLanes(destination: string): Promise<readonly number[]>;
+
+  /** The right to forget, if nobody else has it. */
+  takeForgetting(workerId: string, leaseMs: number): Promise<ForgetLease | undefined>;
+  giveForgetting(lease: ForgetLease): Promise<void>;
+  /** How many pages the table of all effects' ids has now. */
+  effectPages(): Promise<number>;
+  /**
+   * Forgets effects that are settled, and in whose life nothing has happened for so long: their ids, attempts and
+   * refusals. Resolves with how many; `lost`: another worker has the lease, nothing was done.
+   */
+  forgetEffects(lease: ForgetLease, batch: ForgetEffectsBatch): Promise<number | "lost">;
+  /** Removes bodies of refusals that were decided on longer ago than this, at most 1,000. */
+  forgetBodies(lease: ForgetLease, olderThanMs: number): Promise<number | "lost">;
 }

@@ -78,13 +78,12 @@ function startRelay(t: Scope, desk: TestDesk, config: string, ...args: readonly 
       await gone;
     }
   });
-  const event = (name: string) =>
-    until(
-      () =>
-        events.find((one) => one["event"] === name) ??
-        (child.exitCode === null ? undefined : assert.fail(stderr)),
-      (found) => found !== undefined,
+  const event = async (name: string): Promise<Record<string, unknown>> => {
+    const found = await until(
+      () => events.find((one) => one["event"] === name) ?? (child.exitCode === null ? undefined : stderr),
     );
+    return typeof found === "object" ? found : assert.fail(found);
+  };
   return { child, gone, event, stderr: () => stderr };
 }
 

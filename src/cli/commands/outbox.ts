@@ -3,6 +3,7 @@ import type { Io } from "../io.ts";
 import type { Action } from "../program.ts";
 import { outboxDecideCommand } from "./outbox-decide.ts";
 import { outboxDecisionsCommand } from "./outbox-decisions.ts";
+import { outboxForgetCommand } from "./outbox-forget.ts";
 import { outboxGroupsCommand } from "./outbox-groups.ts";
 import { outboxListCommand } from "./outbox-list.ts";
 import { outboxRepairCommand } from "./outbox-repair.ts";
@@ -24,4 +25,5 @@ export const outboxCommand = (io: Io, ended: Action): Command =>
     .addCommand(outboxRepairCommand(io, ended))
     .addCommand(outboxDecideCommand(io, ended, "discard"))
     .addCommand(outboxResumeCommand(io, ended))
-    .addCommand(outboxDecisionsCommand(io, ended));
+    .addCommand(outboxDecisionsCommand(io, ended))
+    .addCommand(outboxForgetCommand(io, ended));

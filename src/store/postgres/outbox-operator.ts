@@ -19,8 +19,10 @@ import {
   refusedValues,
   showRefused,
 } from "./outbox-read.ts";
+import { forgetting } from "./outbox-forget.ts";
 import { bodyOwner } from "./outbox-send.ts";
 import { safeText } from "./safe-text.ts";
+import type { OutboxForgetSql } from "./sql/outbox-forget.ts";
 import type { OutboxOperatorSql } from "./sql/outbox-operator.ts";
 import type { OutboxStatusSql } from "./sql/outbox-status.ts";
 
@@ -28,7 +30,7 @@ type WithConnection = <T>(use: (connection: DriverConnection) => Promise<T>) => 
 
 /** What operators ask of the outbox, in PostgreSQL. */
 export function outboxOperatorStore(
-  sql: OutboxOperatorSql & OutboxStatusSql,
+  sql: OutboxOperatorSql & OutboxStatusSql & OutboxForgetSql,
   protection: Protection,
   withConnection: WithConnection,
 ): OutboxOperatorStore {
@@ -80,6 +82,7 @@ export function outboxOperatorStore(
         const { rows } = await connection.query<{ lane: number }>(sql.abandonedLanes, [destination]);
         return rows.map(({ lane }) => Number(lane));
       }),
+    ...forgetting(sql, withConnection),
   };
 }
 

@@ -24,6 +24,7 @@ import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
 import { outboxSql } from "./sql/outbox.ts";
+import { outboxForgetSql } from "./sql/outbox-forget.ts";
 import { outboxOperatorSql } from "./sql/outbox-operator.ts";
 import { outboxStatusSql } from "./sql/outbox-status.ts";
 
@@ -52,7 +53,11 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
   const sql = postgresSql(quoteSchema(schemaName));
   const outbox = outboxSql(quoteSchema(schemaName));
   const refusals = outboxOperatorSql(quoteSchema(schemaName));
-  const outboxStatus = outboxStatusSql(quoteSchema(schemaName));
+  const operatorsSql = {
+    ...refusals,
+    ...outboxStatusSql(quoteSchema(schemaName)),
+    ...outboxForgetSql(quoteSchema(schemaName)),
+  };
   const protection = createProtection(options.payloadKeys);
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
   let checked = false;
@@ -159,7 +164,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
     retentionDesk: retentionDesk(quoteSchema(schemaName), withConnection),
     pending: pendingStore(sql, protection, withConnection, driver, schemaName),
     outbox: outboxStore(outbox, refusals.recordRefusals, protection, withConnection),
-    outboxOperator: outboxOperatorStore({ ...refusals, ...outboxStatus }, protection, withConnection),
+    outboxOperator: outboxOperatorStore(operatorsSql, protection, withConnection),
 
     ping: () => withConnection(async (connection) => void (await connection.query("select 1"))),
   };

@@ -74,7 +74,8 @@ create unique index outbox_refusal_open on ${schema}.outbox_refusal (position) w
 create index outbox_refusal_list on ${schema}.outbox_refusal (id) where status = 'open';
 create index outbox_refusal_group on ${schema}.outbox_refusal (destination, code, error_group) where status = 'open';
 create index outbox_refusal_digest on ${schema}.outbox_refusal (digest, id);
-create index outbox_refusal_decided_at on ${schema}.outbox_refusal (decided_at) where status <> 'open';
+create index outbox_refusal_bodies on ${schema}.outbox_refusal (decided_at)
+  where headers is not null or repaired_headers is not null;
 comment on table ${schema}.outbox_refusal is
   'One row for each time that an effect was set aside for a person, written with the change of its state. While it is open the effect lies in outbox, with its body.';
 comment on column ${schema}.outbox_refusal.status is
@@ -117,5 +118,19 @@ comment on table ${schema}.outbox_relay is
   'What each relay told last of each of its destinations, every few seconds. For people: nothing is decided by it.';
 comment on column ${schema}.outbox_relay.seen_at is 'When it told this.';
 comment on column ${schema}.outbox_relay.paused_until is 'Null unless the destination does not answer and is given a pause.';
+
+create table ${schema}.outbox_cleanup (
+  only_one      boolean not null default true,
+  token         bigint not null default 0,
+  worker_id     uuid,
+  leased_until  timestamptz,
+  finished_at   timestamptz,
+  constraint outbox_cleanup_pkey primary key (only_one),
+  constraint outbox_cleanup_only_one check (only_one)
+);
+insert into ${schema}.outbox_cleanup default values;
+comment on table ${schema}.outbox_cleanup is
+  'One row: which worker forgets old effects, and until when. Each batch is written under the row''s lock.';
+comment on column ${schema}.outbox_cleanup.token is 'Raised with each taking. Whoever holds an older one forgets nothing.';
 `,
 };
