@@ -9,6 +9,9 @@ if (first === "sources") {
   // Here only its consumers are measured, each a process of its own.
   const { benchSources } = await import("./sources/main.ts");
   process.exitCode = await benchSources(others);
+} else if (first === "relay") {
+  const { relayBench } = await import("./relay/main.ts");
+  await relayBench(others);
 } else {
   const child = spawn(
     process.execPath,

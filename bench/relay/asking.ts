@@ -12,8 +12,15 @@ export interface Asking {
   readonly addedProcessor: number;
 }
 
+/** What one process is to measure: so many rounds of so many milliseconds for each way. */
+export interface AskingJob {
+  readonly url: string;
+  readonly rounds: number;
+  readonly ms: number;
+}
+
 /** Messages of 150 bytes through a run, with and without an effect each, by turns. */
-export async function measureAsking(url: string, rounds: number, ms: number): Promise<Asking> {
+export async function measureAsking({ url, rounds, ms }: AskingJob): Promise<Asking> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");

@@ -2,11 +2,28 @@ import { admin } from "../setup.ts";
 import { destination } from "./job.ts";
 
 const chunk = 20_000;
+const bundleSize = 250;
 
 /** Asks for so many effects of a thousand keys, as transactions would have, with a payload of 170 bytes. */
-export async function fillOutbox(url: string, schema: string, effects: number): Promise<void> {
+export async function fillOutbox(
+  url: string,
+  schema: string,
+  effects: number,
+  bundled: boolean,
+): Promise<void> {
   const statements: string[] = [];
-  for (let from = 1; from <= effects; from += chunk) {
+  for (let from = 1; bundled && from <= effects; from += bundleSize) {
+    const to = Math.min(effects, from + bundleSize - 1);
+    statements.push(
+      `select ${schema}.outbox_bundle_up('${destination}', array_agg(''::text)::text, array_agg('orders'::text)::text,
+                array_agg('effect-' || i order by i)::text, array_agg('account-' || i % 1000 order by i)::text,
+                array_agg(null::text)::text, array_agg(null::text)::text, array_agg('{}'::text)::text,
+                array_agg(translate(encode(convert_to('{"account":' || i % 1000 || ',"delta":1,"pad":"' || repeat('x', 140) || '"}', 'utf8'),
+                                 'base64'), chr(10), '') order by i)::text, count(*)::int)
+         from generate_series(${from}, ${to}) i`,
+    );
+  }
+  for (let from = 1; !bundled && from <= effects; from += chunk) {
     const to = Math.min(effects, from + chunk - 1);
     statements.push(
       `with effect as materialized (

@@ -6,6 +6,7 @@ export interface RelayJob {
   readonly effects: number;
   /** The schema of the receiving inbox, the address of the HTTP server, or the broker's. */
   readonly target: string;
+  readonly topic?: string | undefined;
 }
 
 /** What it prints. */

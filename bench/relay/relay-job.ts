@@ -7,6 +7,12 @@ import {
   sent,
   type Destination,
 } from "../../src/relay/relay.ts";
+import {
+  confluentProducer,
+  type ConfluentProducerModule,
+} from "../../src/relay/destinations/kafka/confluent.ts";
+import { kafkaDestination } from "../../src/relay/destinations/kafka/kafka.ts";
+import { loadExtraClient } from "../../test/services/kafka-clients.ts";
 import { benchPool } from "../setup.ts";
 import { parentOf, processorMs } from "./cpu.ts";
 import { destination, jobFrom, type RelayJob, type RelayTimes } from "./job.ts";
@@ -18,7 +24,7 @@ const pool = benchPool(job.url, job.schema, 8, true);
 const { rows } = await pool.query<{ pid: number }>("select pg_backend_pid() as pid");
 const server = parentOf(rows[0]!.pid);
 
-async function destinationOf({ kind, target, url }: RelayJob): Promise<Destination> {
+async function destinationOf({ kind, target, url, topic }: RelayJob): Promise<Destination> {
   switch (kind) {
     case "function":
       return { deliver: async () => sent() };
@@ -31,8 +37,11 @@ async function destinationOf({ kind, target, url }: RelayJob): Promise<Destinati
       });
     case "http":
       return httpDestination({ url: target, concurrency: 32, allowPrivateAddresses: true });
-    case "kafka":
-      throw new Error("not yet");
+    case "kafka": {
+      const module = (await loadExtraClient("confluent")) as ConfluentProducerModule;
+      const producer = confluentProducer(module, { "bootstrap.servers": target });
+      return kafkaDestination({ producer, topic: topic! });
+    }
   }
 }
 
