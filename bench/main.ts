@@ -17,6 +17,10 @@ const { values: args, positionals } = parseArgs({
     seed: { type: "string", default: "1" },
     only: { type: "string" },
     backlog: { type: "string" },
+    identities: { type: "string" },
+    days: { type: "string" },
+    cycles: { type: "string" },
+    duty: { type: "string" },
   },
 });
 
@@ -85,6 +89,16 @@ async function main(): Promise<void> {
     const { benchRelay } = await import("./relay/main.ts");
     const backlog = Number(args.backlog ?? (args.quick ? 100_000 : 1_000_000));
     return benchRelay({ json: args.json, quick: args.quick, backlog, only: args.only?.split(",") });
+  }
+  if (positionals[0] === "retention") {
+    const { benchRetention } = await import("./retention.ts");
+    return benchRetention({
+      json: args.json,
+      identities: Number(args.identities ?? (args.quick ? 1_000_000 : 20_000_000)),
+      days: Number(args.days ?? 20),
+      cycles: Number(args.cycles ?? (args.quick ? 4 : 10)),
+      dutyPercent: Number(args.duty ?? 10),
+    });
   }
   if (positionals[0] === "quarantine") {
     const { benchQuarantine } = await import("./quarantine.ts");
