@@ -123,3 +123,4 @@ export type { SentFileOptions } from "./reconcile/sent-file.ts";
 export { sentInbox, sentQuery } from "./reconcile/sent-query.ts";
 export type { SentInboxOptions, SentQueryOptions } from "./reconcile/sent-query.ts";
 export type { SentMessage, SentReading, SentSource, TimeRange } from "./reconcile/sent.ts";
+export { projection } from "./replay/policy.ts";
