@@ -90,7 +90,7 @@ export const errorCatalogue = {
   },
   crashed: {
     retryable: false,
-    meaning: "The message ended the process that handled it as often as allowed.",
+    meaning: "The message, or effect, ended the process that handled or sent it as often as allowed.",
   },
   "payload-conflict": { retryable: false, meaning: "The identity was seen before with another payload." },
   late: {
@@ -117,7 +117,10 @@ export const errorCatalogue = {
     retryable: false,
     meaning: "A sealed payload does not open with its key: it was changed, or belongs to another message.",
   },
-  "entry-missing": { retryable: false, meaning: "There is no such entry in quarantine, or it was purged." },
+  "entry-missing": {
+    retryable: false,
+    meaning: "There is no such entry in quarantine or among refused effects, or it was purged.",
+  },
   "already-decided": {
     retryable: false,
     meaning: "Somebody has decided on this entry before; the text says who, when and what.",
