@@ -22,6 +22,8 @@ export interface KafkaRecord extends Position {
   readonly value: Uint8Array | null;
   /** An object, a Map or a list, of bytes, texts or lists of those, as each client has them. */
   readonly headers: unknown;
+  /** The record's own time, in milliseconds since 1970, as a number, a bigint or their digits; negative where there is none. */
+  readonly timestamp?: unknown;
 }
 
 /** The first and the next offset of a partition at the broker. */

@@ -18,6 +18,7 @@ export interface ConfluentMessage {
   readonly key?: unknown;
   readonly value: Uint8Array | null;
   readonly headers?: unknown;
+  readonly timestamp?: unknown;
 }
 
 export interface ConfluentError extends Error {

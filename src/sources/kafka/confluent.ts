@@ -149,8 +149,8 @@ async function open(
     for (const partition of reached) pauses.gave(partition);
     if (stopped || (messages.length === 0 && reached.length === 0)) return Promise.resolve();
     const room = events.records(
-      messages.map(({ topic, partition, offset, key, value, headers }) => ({
-        ...{ topic, partition, key, value, headers },
+      messages.map(({ topic, partition, offset, key, value, headers, timestamp }) => ({
+        ...{ topic, partition, key, value, headers, timestamp },
         offset: BigInt(offset),
       })),
     );

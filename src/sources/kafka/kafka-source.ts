@@ -23,6 +23,7 @@ import {
   type OwnedPartition,
 } from "./owned-partition.ts";
 import { createRetries } from "./retries.ts";
+import { recordTime } from "./record-time.ts";
 
 /** How far the source has come in one partition. */
 export interface PartitionProgress {
@@ -112,8 +113,9 @@ export function kafka(options: KafkaOptions): KafkaSource {
     const entry = partition.log.add(offset, received.length);
     const redelivered = partition.suspects > 0;
     if (redelivered) partition.suspects--;
+    const brokerTime = recordTime(record.timestamp);
     for (const message of received)
-      queue.push({ hand: { partition, entry, received: message, previous }, redelivered });
+      queue.push({ hand: { partition, entry, received: message, previous, brokerTime }, redelivered });
     if (received.length === 0) committer.touch();
     pauseOrResume(partition);
   }

@@ -118,8 +118,8 @@ export function createKafkajsBatches(options: KafkajsBatchesOptions): KafkajsBat
       const lastOne = part.at(-1)?.offset as string;
       const end = at + mostAtOnce >= messages.length;
       const next = BigInt(end ? batch.lastOffset() : lastOne) + 1n;
-      const records: KafkaRecord[] = part.map(({ offset, key, value, headers }) => ({
-        ...{ topic, partition, key, value, headers },
+      const records: KafkaRecord[] = part.map(({ offset, key, value, headers, timestamp }) => ({
+        ...{ topic, partition, key, value, headers, timestamp },
         offset: BigInt(offset),
       }));
       room = events.records(records);

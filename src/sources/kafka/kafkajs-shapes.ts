@@ -54,6 +54,7 @@ export interface KafkajsBatch {
     readonly key: unknown;
     readonly value: Uint8Array | null;
     readonly headers?: unknown;
+    readonly timestamp?: unknown;
   }[];
   lastOffset(): string;
 }

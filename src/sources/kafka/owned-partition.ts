@@ -33,6 +33,8 @@ export interface Hand {
   readonly received: Received;
   /** With the cursor strategy: of the record before it. */
   readonly previous?: bigint | undefined;
+  /** The record's time, in milliseconds since 1970. */
+  readonly brokerTime?: number | undefined;
 }
 
 /** What was handed over, delivery by delivery. */
@@ -73,13 +75,14 @@ export function createHands(): Hands {
   let bytes = 0;
   return {
     give(hand, redelivered) {
-      const { partition, entry, received, previous } = hand;
+      const { partition, entry, received, previous, brokerTime } = hand;
       const position: LogPosition | undefined = partition.cursor
         ? { ...partition.cursor.position, record: { offset: entry.offset, previous } }
         : partition.position;
       const delivery: Delivery = {
         ...{ received, redelivered },
         ...(position === undefined ? {} : { position }),
+        ...(brokerTime === undefined ? {} : { brokerTime }),
       };
       hands.set(delivery, hand);
       hand.partition.inHand++;

@@ -8,6 +8,7 @@ export interface ReadRecords {
 }
 
 // Bits of a batch's attributes.
+const appendTime = 1 << 3;
 const transactional = 1 << 4;
 const control = 1 << 5;
 
@@ -31,12 +32,21 @@ export function readRecords(at: TopicPartition, from: bigint, fetched: Platforma
     } else if ((batch.attributes & transactional) === 0 || !rolledBack.has(batch.producerId)) {
       for (const record of batch.records) {
         const offset = batch.firstOffset + BigInt(record.offsetDelta);
-        if (offset >= from) records.push(recordOf(at, offset, record));
+        if (offset >= from) records.push({ ...recordOf(at, offset, record), ...timeOf(batch, record) });
       }
     }
     if (last >= next) next = last + 1n;
   }
   return { records, next };
+}
+
+/** As the broker took it in, where the topic says so, and else as its producer sent it. */
+function timeOf(
+  { firstTimestamp, maxTimestamp, attributes }: PlatformaticBatch,
+  { timestampDelta }: PlatformaticRecord,
+): Pick<KafkaRecord, "timestamp"> {
+  if ((attributes & appendTime) !== 0) return { timestamp: maxTimestamp };
+  return firstTimestamp === undefined ? {} : { timestamp: firstTimestamp + BigInt(timestampDelta ?? 0) };
 }
 
 /** The key of a mark holds a version and the kind: 0 is a roll-back. */

@@ -65,6 +65,9 @@ export interface PlatformaticPartition {
 }
 
 export interface PlatformaticBatch {
+  /** In milliseconds since 1970. */
+  readonly firstTimestamp?: bigint;
+  readonly maxTimestamp?: bigint;
   readonly firstOffset: bigint;
   readonly lastOffsetDelta: number;
   readonly attributes: number;
@@ -73,6 +76,8 @@ export interface PlatformaticBatch {
 }
 
 export interface PlatformaticRecord {
+  /** To the first of its batch. */
+  readonly timestampDelta?: bigint | number;
   readonly offsetDelta: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;

@@ -34,6 +34,8 @@ export interface NatsMessage {
   readonly data: Uint8Array;
   readonly redelivered: boolean;
   readonly headers?: Iterable<[string, string[]]> | undefined;
+  /** When the stream took it in, in nanoseconds since 1970. */
+  readonly timestampNanos?: bigint;
   ackAck(options?: { timeout: number }): Promise<boolean>;
   nak(millis?: number): void;
   term(): void;

@@ -65,9 +65,11 @@ export function nats(options: NatsOptions): NatsSource {
   function take(message: NatsMessage): readonly Delivery[] {
     largest = Math.max(largest * 0.9, message.data.byteLength);
     const entry: Unsettled = { message, open: 0, againMs: undefined, quarantined: false };
+    const { timestampNanos } = message;
+    const brokerTime = timestampNanos === undefined ? undefined : Number(timestampNanos / 1_000_000n);
     const deliveries = reader.read(rawDelivery(message)).map((received): Delivery => {
       entry.open++;
-      const delivery = { received, redelivered: message.redelivered };
+      const delivery = { received, redelivered: message.redelivered, brokerTime };
       parts.set(delivery, entry);
       return delivery;
     });

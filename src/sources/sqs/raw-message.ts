@@ -60,3 +60,9 @@ function withKey(received: Received, key: string): Received {
 /** A hint only: SQS counts deliveries, also those that were never begun. */
 export const wasReceivedBefore = ({ Attributes }: RawMessage): boolean =>
   Number(Attributes?.["ApproximateReceiveCount"] ?? 1) > 1;
+
+/** When SQS took it in, in milliseconds since 1970; `undefined` where that was not asked for. A redrive keeps it. */
+export function sentTimestamp({ Attributes }: RawMessage): number | undefined {
+  const ms = Number(Attributes?.["SentTimestamp"] ?? Number.NaN);
+  return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined;
+}

@@ -8,7 +8,7 @@ import { createGroupOrder } from "./group-order.ts";
 import { createHeldMessages, type Held } from "./held.ts";
 import type { SourceSettings } from "./options.ts";
 import { readQueueFacts, type QueueFacts } from "./queue-facts.ts";
-import { readRaw, wasReceivedBefore, type RawMessage } from "./raw-message.ts";
+import { readRaw, sentTimestamp, wasReceivedBefore, type RawMessage } from "./raw-message.ts";
 import { createReceiver, type Receiver } from "./receiver.ts";
 import { errorAdvice, errorName, isMissingQueue, isNetwork } from "./sdk-error.ts";
 import { createSettler, type Settler, type VisibilityChange } from "./settler.ts";
@@ -141,11 +141,12 @@ export function createSqsSource(settings: SourceSettings, { now, random }: Sourc
       );
     }
     const redelivered = wasReceivedBefore(raw);
+    const brokerTime = sentTimestamp(raw);
     const message: Held = {
       ...receipt,
       group: fifo ? raw.Attributes?.["MessageGroupId"] : undefined,
       bytes: Buffer.byteLength(raw.Body ?? ""),
-      deliveries: all.map((received) => ({ received, redelivered })),
+      deliveries: all.map((received) => ({ received, redelivered, brokerTime })),
       ...{ open: all.length, ending: { kind: "ack" }, lost: false },
     };
     held.add(message);
