@@ -40,3 +40,5 @@ export type { KafkajsProducerKafka } from "./destinations/kafka/kafkajs.ts";
 export type { KafkaProducer, KafkaRecord, SendFailure } from "./destinations/kafka/producer.ts";
 export { platformaticProducer } from "./destinations/kafka/platformatic.ts";
 export type { PlatformaticProducerClass } from "./destinations/kafka/platformatic.ts";
+export { sqsDestination } from "./destinations/sqs/sqs.ts";
+export type { SqsDestinationOptions } from "./destinations/sqs/sqs.ts";

@@ -24,5 +24,6 @@ export function firstOf(...formats: readonly Format[]): Format {
   };
 }
 
-const hasNoIdentity = (item: ReadItem): boolean =>
+/** Whether a delivery bears no sign of a format. */
+export const hasNoIdentity = (item: ReadItem): boolean =>
   item.kind === "message" && isRejected(item.received) && item.received.rejected.code === "no-identity";

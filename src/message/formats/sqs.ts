@@ -1,6 +1,8 @@
 import { parsePointer } from "../json-pointer.ts";
 import { readJson } from "../json-document.ts";
 import { parseRfc3339 } from "../rfc3339.ts";
+import { createAttributeNames, readBinaryCloudEvent } from "./cloudevents-binary.ts";
+import { hasNoIdentity } from "./first-of.ts";
 import { fault, isFault, readAs, refused } from "./format.ts";
 import type { Format, RawDelivery, Why } from "./format.ts";
 import { headerTexts, keyText, setHeader } from "./header-value.ts";
@@ -14,7 +16,7 @@ import { sqsGroup, sqsMessageId } from "./sqs-fields.ts";
 export interface SqsOptions extends ProducerOption {
   /**
    * The JSON pointer of the business event's id in the message, such as `/eventId`: the only id that survives a producer
-   * that publishes twice. Default: the SNS MessageId where there is one, else the queue's.
+   * that publishes twice. Default: the id of a CloudEvent in binary mode, else the SNS MessageId, else the queue's.
    */
   readonly idPath?: string | undefined;
 }
@@ -36,6 +38,7 @@ const fromQueue = whyOf(
 export function sqs(options: SqsOptions = {}): Format {
   const { idPath } = options;
   const tokens = idPath === undefined ? undefined : parsePointer(idPath, "idPath");
+  const names = createAttributeNames();
   const fromPath = whyOf(`the field ${idPath} of the message, which the producer chose`);
   return {
     name: "sqs",
@@ -46,6 +49,9 @@ export function sqs(options: SqsOptions = {}): Format {
       const payload = sns?.message ?? delivery.body;
       const producer = options.producer ?? sns?.topicArn ?? receiveProducer(options, delivery);
       if (tokens === undefined) {
+        // What was sent as a CloudEvent has an id that its producer chose, which every copy of it keeps.
+        const event = sns === undefined ? readBinaryCloudEvent(delivery, names) : undefined;
+        if (event !== undefined && !event.every(hasNoIdentity)) return event;
         const shared = { ...common(delivery, sns), producer, payload };
         if (sns !== undefined) return [readAs(delivery, { ...shared, id: sns.messageId }, fromSns)];
         const headers = headerTexts(delivery.headers);
