@@ -153,7 +153,7 @@ async function blockLane(context: LaneContext, item: Item, failure: Failure): Pr
 const recordAttempt = (context: LaneContext, item: Item, { code, error }: Failure) =>
   context.store.recordAttempt(context.name, {
     ...{ digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
-    ...{ fingerprint: item.fingerprint, code, error: errorText(error) },
+    ...{ fingerprint: item.fingerprint, code, error: errorText(error), position: recordOf(item) },
   });
 
 /** Puts a message into quarantine and answers it; if that fails too it is not acknowledged. */

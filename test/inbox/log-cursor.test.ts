@@ -271,7 +271,7 @@ for (const end of ["commits", "fails", "quarantines"] as const) {
   });
 }
 
-test("the store refuses to put off and to quarantine for an owner that was replaced, and for a record that was passed", async (t) => {
+test("the store refuses to count, to put off and to quarantine for an owner that was replaced, and for a record that was passed", async (t) => {
   const { pool, schema, count, cursor } = await open(t);
   const store = postgres(pool, { schema });
   const name = { consumer: "accounting", handlerVersion: "1" };
@@ -296,12 +296,19 @@ test("the store refuses to put off and to quarantine for an owner that was repla
       ...body,
       position: { log: "log", epoch, record: { offset, previous } },
     });
+  const attempt = (epoch: string) =>
+    store.recordAttempt(name, {
+      ...{ ...identity, fingerprint, code: "handler-failed", error: "x" },
+      position: { log: "log", epoch, record },
+    });
   const lost = { code: "log-lost" };
+  await assert.rejects(attempt(old.epoch), lost);
   await assert.rejects(putOff(old.epoch), lost);
   await assert.rejects(quarantine(old.epoch), lost);
   await assert.rejects(putOff(now.epoch, 5n, 4n), { code: "log-gap" });
   await assert.rejects(quarantine(now.epoch, 5n, 4n), { code: "log-gap" });
   assert.equal((await count("message")) + (await count("attempt")) + (await count("quarantine")), 0);
+  assert.equal((await attempt(now.epoch)).attempts, 1);
   assert.equal((await putOff(now.epoch)).kind, "stored");
   assert.equal(await cursor(), 0);
   assert.equal((await putOff(now.epoch)).kind, "duplicate");

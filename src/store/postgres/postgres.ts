@@ -18,9 +18,9 @@ import { pendingStore } from "./pending.ts";
 import { quarantineStore } from "./quarantine-store.ts";
 import { insertQuarantine } from "./quarantine.ts";
 import { progressStore } from "./progress.ts";
+import { recordAttempt } from "./record-attempt.ts";
 import { retentionDesk } from "./retention-desk.ts";
 import { retentionStore } from "./retention.ts";
-import { safeText } from "./safe-text.ts";
 import { quoteSchema } from "./schema-name.ts";
 import { postgresSql } from "./sql/all.ts";
 import { outboxSql } from "./sql/outbox.ts";
@@ -100,20 +100,7 @@ export function postgres(pool: unknown, options: PostgresOptions = {}): Store {
       joinedTransaction(userTransaction(tx, caller), sql, protection, name, claimLockTimeoutMs, caller),
 
     recordAttempt: (name, attempt) =>
-      withConnection(async (connection) => {
-        const { rows } = await connection.query<{ attempts: number; elapsed_ms: number }>(sql.recordAttempt, [
-          attempt.digest,
-          name.consumer,
-          attempt.tenant,
-          attempt.producer,
-          attempt.id,
-          attempt.code,
-          safeText(attempt.error, 16_384),
-          name.handlerVersion,
-        ]);
-        if (rows[0] === undefined) throw new InboxError("store-unavailable", "The attempt was not counted.");
-        return { attempts: rows[0].attempts, elapsedMs: Number(rows[0].elapsed_ms) };
-      }),
+      withConnection((connection) => recordAttempt(connection, sql, name, attempt)),
 
     quarantine: (name, entry) =>
       withConnection((connection) => insertQuarantine(connection, sql, protection, name, entry)),
