@@ -3,12 +3,12 @@ import { after, describe, test } from "node:test";
 import type { Scope } from "../support/cleanup.ts";
 import { cases } from "./cases.ts";
 import { openStage } from "./stage.ts";
-import type { Subject } from "./subject.ts";
+import { caseNames, type CaseName, type Subject } from "./subject.ts";
 
 const caseTimeoutMs = 150_000;
 
-/** Declares the suite's tests for a source. */
-export function conformance(subject: Subject): void {
+/** Declares the suite's tests for a source; `only`: of these cases, where the others ask what another subject has answered. */
+export function conformance(subject: Subject, only: readonly CaseName[] = caseNames): void {
   describe(`${subject.name}:`, { concurrency: 4 }, () => {
     const hooks: (() => Promise<void> | void)[] = [];
     const suite: Scope = { after: (hook) => void hooks.push(hook) };
@@ -16,7 +16,7 @@ export function conformance(subject: Subject): void {
       for (const hook of hooks) await hook();
     });
 
-    for (const one of cases) {
+    for (const one of cases.filter(({ name }) => only.includes(name))) {
       const variants = one.name === "joins-and-leaves" ? (subject.variants ?? [undefined]) : [undefined];
       for (const variant of variants) {
         const lacks =

@@ -1,5 +1,5 @@
 import { conformance } from "./conformance.ts";
-import { withCursor } from "./subjects/kafka-cursor.ts";
+import { cursorCases, withCursor } from "./subjects/kafka-cursor.ts";
 import { subject } from "./subjects/kafka-kafkajs.ts";
 
-conformance(withCursor(subject));
+conformance(withCursor(subject), cursorCases);

@@ -1,131 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
-import { createInbox, createMessage, postgres, quarantine, type InboxOptions } from "../../src/index.ts";
-import type { RunOptions } from "../../src/inbox/run.ts";
-import type {
-  Delivery,
-  Intake,
-  LogAsk,
-  LogPosition,
-  Settlement,
-  Source,
-  TakenCursor,
-} from "../../src/sources/source.ts";
-import { migrate } from "../../src/store/postgres/migrate.ts";
-import { testDatabase } from "../support/postgres.ts";
-
-type Taken = Extract<TakenCursor, { readonly kind: "taken" }>;
-
-/** A source of logs under a test's hand. */
-function logSource() {
-  let started: (intake: Intake) => void;
-  const intake = new Promise<Intake>((resolve) => (started = resolve));
-  const open = new Map<Delivery, (settlement: Settlement) => void>();
-  const source: Source = {
-    name: "log",
-    start: async (given) => started(given),
-    async settle(list) {
-      for (const [delivery, settlement] of list) open.get(delivery)?.(settlement);
-    },
-    stop: async () => undefined,
-    close: async () => undefined,
-  };
-  return {
-    source,
-    async take(log: string, ask: Partial<LogAsk> = {}): Promise<TakenCursor> {
-      const given: LogAsk = {
-        ...{ cluster: "c", incarnation: "t1", part: "0", begin: 0n, accept: [] },
-        ...ask,
-      };
-      return (await intake).takeCursor!(log, given);
-    },
-    /** Delivers these offsets, in order, each as the one behind the one before. */
-    async deliver(taken: Taken, offsets: readonly number[], record: Rec = {}): Promise<Settlement[]> {
-      let previous = record.previous === undefined ? taken.applied : BigInt(record.previous);
-      const deliveries = offsets.map((offset): Delivery => {
-        const id = `${taken.incarnation}/0/${offset}`;
-        const payload = JSON.stringify({ offset });
-        const key = record.key?.(offset);
-        const received = createMessage({ producer: taken.position.log, id, payload, key });
-        const position: LogPosition = { ...taken.position, record: { offset: BigInt(offset), previous } };
-        previous = BigInt(offset);
-        return { received, redelivered: record.redelivered ?? false, position };
-      });
-      const settled = deliveries.map(
-        (delivery) => new Promise<Settlement>((resolve) => open.set(delivery, resolve)),
-      );
-      void (await intake).deliver(deliveries);
-      return Promise.all(settled);
-    },
-    intake,
-  };
-}
-
-interface Rec {
-  readonly previous?: number;
-  readonly redelivered?: boolean;
-  readonly key?: (offset: number) => string;
-}
-
-type Before = (offset: number, by: string) => unknown;
-
-async function open(t: test.TestContext) {
-  const { schema, pool } = await testDatabase(t, { max: 14 });
-  await migrate(pool, { schema });
-  await pool.query("create table applied (position bigserial, log text, record bigint, by text)");
-  const member = (
-    by: string,
-    before: Before = () => undefined,
-    options: Partial<InboxOptions<undefined>> & RunOptions = {},
-  ) => {
-    const hand = logSource();
-    const { mode, ...inboxOptions } = options;
-    const inbox = createInbox({
-      store: postgres(pool, { schema }),
-      ...{ consumer: "accounting", lanes: 3, maxBatch: 20 },
-      retry: { delayMs: 20, jitter: 0, maxAttempts: 3, environment: { delayMs: 20 } },
-      ...inboxOptions,
-    });
-    const run = inbox.run(
-      hand.source,
-      async (message, { tx }) => {
-        const { offset } = message.json() as { offset: number };
-        const log = message.producer;
-        await tx.query("insert into applied (log, record, by) values ($1, $2, $3)", [log, offset, by]);
-        return await before(offset, by);
-      },
-      { stopTimeoutMs: 200, ...(mode === undefined ? {} : { mode }) },
-    );
-    t.after(() => run.stop());
-    return { ...hand, run };
-  };
-  const applied = async (log = "log"): Promise<number[]> =>
-    (
-      await pool.query<{ record: string }>("select record from applied where log = $1 order by position", [
-        log,
-      ])
-    ).rows.map(({ record }) => Number(record));
-  const count = async (table: string): Promise<number> =>
-    Number((await pool.query<{ n: string }>(`select count(*) as n from ${schema}.${table}`)).rows[0]?.n);
-  const cursor = async (log = "log"): Promise<number> =>
-    Number(
-      (await pool.query<{ applied: string }>(`select applied from ${schema}.log_owner where log = $1`, [log]))
-        .rows[0]?.applied,
-    );
-  return { member, applied, count, cursor, pool, schema };
-}
-
-const upTo = (n: number, from = 0): number[] => Array.from({ length: n }, (_, i) => from + i);
-
-async function taken(of: Promise<TakenCursor>): Promise<Taken> {
-  const found = await of;
-  assert.equal(found.kind, "taken");
-  return found;
-}
+import { postgres, quarantine } from "../../src/index.ts";
+import type { LogAsk } from "../../src/sources/source.ts";
+import { openLogs, taken, upTo } from "./log-support.ts";
 
 test("records of a log are applied in order by its cursor alone, which leaves no row for each; what comes again is a duplicate", async (t) => {
-  const { member, applied, count, cursor } = await open(t);
+  const { member, applied, count, cursor } = await openLogs(t);
   const one = member("one");
   const log = await taken(one.take("log"));
   const settled = await one.deliver(log, upTo(100));
@@ -144,7 +25,7 @@ test("records of a log are applied in order by its cursor alone, which leaves no
 });
 
 test("gaps between offsets are passed", async (t) => {
-  const { member, applied, cursor } = await open(t);
+  const { member, applied, cursor } = await openLogs(t);
   const one = member("one");
   const log = await taken(one.take("log", { begin: undefined }));
   await one.deliver(log, [7, 12, 13, 40]);
@@ -153,7 +34,7 @@ test("gaps between offsets are passed", async (t) => {
 });
 
 test("a record whose predecessor is not done waits for it", async (t) => {
-  const { member, applied } = await open(t);
+  const { member, applied } = await openLogs(t);
   const one = member("one");
   const log = await taken(one.take("log"));
   const late = one.deliver(log, [5, 6], { previous: 4 });
@@ -163,7 +44,7 @@ test("a record whose predecessor is not done waits for it", async (t) => {
 });
 
 test("a failed record goes to pending, those of its key behind it, and the log goes on; each is applied once", async (t) => {
-  const { member, applied, count, cursor } = await open(t);
+  const { member, applied, count, cursor } = await openLogs(t);
   let failures = 2;
   const one = member("one", (offset) => {
     if (offset === 3 && failures-- > 0) throw new Error("not yet");
@@ -194,7 +75,7 @@ test("a failed record goes to pending, those of its key behind it, and the log g
 });
 
 test("what can never be handled, and what the schema does not read, is in quarantine and passed", async (t) => {
-  const { member, applied, count, cursor, pool, schema } = await open(t);
+  const { member, applied, count, cursor, pool, schema } = await openLogs(t);
   const one = member("one", (offset) => (offset === 5 ? Promise.reject(new Error("never")) : undefined), {
     ...{ order: "skip", retry: { maxAttempts: 1, delayMs: 1 } },
     payloadSchema: {
@@ -229,7 +110,7 @@ test("what can never be handled, and what the schema does not read, is in quaran
 
 for (const end of ["commits", "fails", "quarantines"] as const) {
   test(`an owner that is replaced while its handler runs and then ${end}: the record is applied once, and leaves nothing of the old one behind`, async (t) => {
-    const { member, applied, count, cursor, pool, schema } = await open(t);
+    const { member, applied, count, cursor, pool, schema } = await openLogs(t);
     let entered = (): void => undefined;
     let go = (): void => undefined;
     const inHandler = new Promise<void>((resolve) => (entered = resolve));
@@ -272,7 +153,7 @@ for (const end of ["commits", "fails", "quarantines"] as const) {
 }
 
 test("the store refuses to count, to put off and to quarantine for an owner that was replaced, and for a record that was passed", async (t) => {
-  const { pool, schema, count, cursor } = await open(t);
+  const { pool, schema, count, cursor } = await openLogs(t);
   const store = postgres(pool, { schema });
   const name = { consumer: "accounting", handlerVersion: "1" };
   const ask: LogAsk = { cluster: undefined, incarnation: "t1", part: "0", begin: 0n, accept: [] };
@@ -317,7 +198,7 @@ test("the store refuses to count, to put off and to quarantine for an owner that
 });
 
 test("another log of the name is not taken until somebody agrees, and its owner goes on meanwhile", async (t) => {
-  const { member, applied } = await open(t);
+  const { member, applied } = await openLogs(t);
   const one = member("one");
   const log = await taken(one.take("log"));
   await one.deliver(log, upTo(10));
@@ -335,7 +216,7 @@ test("another log of the name is not taken until somebody agrees, and its owner 
 });
 
 test("a log that lost its end is taken once somebody agrees to this very end", async (t) => {
-  const { member, applied } = await open(t);
+  const { member, applied } = await openLogs(t);
   const one = member("one");
   const log = await taken(one.take("log"));
   await one.deliver(log, upTo(10));
@@ -358,7 +239,7 @@ test("a log that lost its end is taken once somebody agrees to this very end", a
 });
 
 test("store-first: records are stored once, in order, and the cursor moves with them", async (t) => {
-  const { member, applied, cursor, count } = await open(t);
+  const { member, applied, cursor, count } = await openLogs(t);
   const one = member("one", undefined, { mode: "store-first" });
   const log = await taken(one.take("log"));
   await one.deliver(log, upTo(50), { key: () => "k" });
@@ -372,7 +253,7 @@ test("store-first: records are stored once, in order, and the cursor moves with 
 });
 
 test("whatever fails, whoever takes over: each record of each log is applied once, and in order where nothing failed", async (t) => {
-  const { member, applied, cursor } = await open(t);
+  const { member, applied, cursor } = await openLogs(t);
   let round = 0;
   await fc.assert(
     fc.asyncProperty(

@@ -1,4 +1,14 @@
-import type { Subject } from "../subject.ts";
+import type { CaseName, Subject } from "../subject.ts";
+
+/** What does not depend on the client is asked of the same subject with ids. */
+export const cursorCases: readonly CaseName[] = [
+  "dies",
+  "joins-and-leaves",
+  "stopped-process",
+  "order",
+  "poison",
+  "cut-in-handler",
+];
 
 /** The same subject with the cursor strategy: records are told apart by their places. */
 export const withCursor = (subject: Subject): Subject => ({
