@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { checkEffect } from "../../src/outbox/check-effect.ts";
+import { createOutboxConsole } from "../../src/outbox/console.ts";
 import { derivedEffectId } from "../../src/outbox/effect-id.ts";
 import type { EffectInput } from "../../src/outbox/effect.ts";
 import { identityDigest } from "../../src/message/identity.ts";
@@ -42,6 +43,9 @@ test("what handlers ask for by the hundred is one row in their transaction, and 
   // The one that threw took the transaction with it; what ran again asked for its effects again.
   assert.equal(rows[0]!.size + rows[0]!.single, 198);
   assert.ok(rows[0]!.bundles > 0 && rows[0]!.single < 50, JSON.stringify(rows[0]));
+
+  const [status] = await createOutboxConsole({ store: place.store }).status();
+  assert.equal(status!.waiting, 198);
 
   const arrived: string[] = [];
   const texts: string[] = [];

@@ -34,12 +34,14 @@ select ${waitingColumns}
 
 /**
  * Counts by the index of each state: outbox_ready alone, without the table where it is vacuumed; outbox_scheduled,
- * outbox_waiting and outbox_refusal_group. The oldest ready effect by its position, one probe a destination.
+ * outbox_waiting and outbox_refusal_group; bundles, a row for hundreds, as they are. The oldest ready effect by its position, one probe a destination.
  */
 const statusSql = (schema: string): string => `
 with ready as (
   select o.destination, count(*) as n, min(o.position) as first
     from ${schema}.outbox o where o.state = 'ready' group by o.destination
+), bundled as (
+  select b.destination, sum(b.size) as n, min(b.asked_at) as oldest from ${schema}.outbox_bundle b group by b.destination
 ), others as (
   select o.destination, count(*) filter (where o.state = 'scheduled') as scheduled,
          count(*) filter (where o.state = 'scheduled' and o.due_at <= clock_timestamp()) as due,
@@ -62,15 +64,15 @@ with ready as (
             from ${schema}.outbox_relay p) r
    group by r.destination
 ), names as (
-  select destination from ready union select destination from others union select destination from refused
+  select destination from ready union select destination from bundled union select destination from others union select destination from refused
   union select destination from lanes
 )
-select n.destination, (coalesce(ready.n, 0) + coalesce(o.scheduled, 0) + coalesce(o.behind, 0))::float8 as waiting,
-       (coalesce(ready.n, 0) + coalesce(o.due, 0))::float8 as due,
+select n.destination, (coalesce(ready.n, 0) + coalesce(bundled.n, 0) + coalesce(o.scheduled, 0) + coalesce(o.behind, 0))::float8 as waiting,
+       (coalesce(ready.n, 0) + coalesce(bundled.n, 0) + coalesce(o.due, 0))::float8 as due,
        (coalesce(o.scheduled, 0) - coalesce(o.due, 0))::float8 as scheduled, coalesce(o.behind, 0)::float8 as behind,
        coalesce(lanes.held, 0)::int as lanes_held, coalesce(relays.in_hand, 0)::int as in_hand,
        coalesce(refused.n, 0)::float8 as refused,
-       (extract(epoch from clock_timestamp() - least(o.oldest, first.asked_at)) * 1000)::float8 as oldest_ms,
+       (extract(epoch from clock_timestamp() - least(o.oldest, first.asked_at, bundled.oldest)) * 1000)::float8 as oldest_ms,
        (extract(epoch from clock_timestamp() - refused.oldest) * 1000)::float8 as oldest_refused_ms,
        coalesce(relays.alive, 0)::int as relays, coalesce(relays.paused, 0)::int as paused,
        (extract(epoch from relays.paused_until - clock_timestamp()) * 1000)::float8 as paused_for_ms,
@@ -78,6 +80,7 @@ select n.destination, (coalesce(ready.n, 0) + coalesce(o.scheduled, 0) + coalesc
        relays.last_error
   from names n
   left join ready on ready.destination = n.destination
+  left join bundled on bundled.destination = n.destination
   left join ${schema}.outbox first on first.position = ready.first
   left join others o on o.destination = n.destination
   left join refused on refused.destination = n.destination
