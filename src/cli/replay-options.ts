@@ -5,7 +5,11 @@ import { replayStored, type ReplaySource } from "../replay/replay-source.ts";
 import type { StoredPart } from "../replay/stored-bodies.ts";
 import type { PayloadKeys } from "../store/protection.ts";
 import { postgres } from "../store/postgres/postgres.ts";
-import { formatNameOption, idHeaderOption, idRuleOption } from "./identity-options.ts";
+import type { FormatChoice } from "../message/formats/formats.ts";
+import { parseRfc3339 } from "../message/rfc3339.ts";
+import { formatNameOption, idHeaderOption, idRuleOption, namedFormat } from "./identity-options.ts";
+import type { Io } from "./io.ts";
+import { openReplayKafka, type OpenedSource } from "./replay-kafka.ts";
 import { wholeNumber } from "./options.ts";
 import { planSource, type RunSourceOptions } from "./run-source.ts";
 import { UsageError } from "./usage-error.ts";
@@ -22,6 +26,9 @@ export interface ReplayFlags extends Omit<RunSourceOptions, "source"> {
   readonly stored?: string;
   readonly storedSchema?: string;
   readonly include?: readonly StoredPart[];
+  readonly kafka?: readonly string[];
+  readonly kafkaGroup?: string;
+  readonly from?: Date;
 }
 
 /** The flags of `inbox replay plan` and `inbox replay run`. */
@@ -46,6 +53,9 @@ export const addReplayFlags = (command: Command): Command =>
         ...["pending", "retried", "repaired", "open"],
       ]),
     )
+    .option("--kafka <topics...>", "topics of the brokers in KAFKA_BROKERS, to their end as of the start")
+    .option("--kafka-group <name>", "with --kafka: a group of the replay's own, never that of a consumer")
+    .option("--from <time>", "with --kafka: the first record of this time or later (default: all)", timeOf)
     .addOption(formatNameOption("--identity <name>", "how messages are named (default: cloudevents)"))
     .option("--id-path <path>", "lines are plain JSON with their id here (/order/id or order.id)")
     .addOption(idHeaderOption())
@@ -75,21 +85,44 @@ export function policyOf(flags: ReplayFlags): ReplayPolicy | undefined {
 }
 
 /** Where the messages come from. Throws a usage error for flags that do not fit together. */
-export function sourceOf(
+export async function openReplaySource(
+  io: Io,
   flags: ReplayFlags & { readonly schema: string },
   pool: unknown,
   payloadKeys: PayloadKeys | undefined,
-  say: (text: string) => void,
-): ReplaySource {
-  const { source, stored, storedSchema, include } = flags;
-  if ((source === undefined) === (stored === undefined))
-    throw new UsageError("Say where the messages come from: --source or --stored.");
+): Promise<OpenedSource> {
+  const { source, stored, storedSchema, include, kafka, kafkaGroup, from } = flags;
+  if ([source, stored, kafka].filter((value) => value !== undefined).length !== 1)
+    throw new UsageError("Say where the messages come from: --source, --stored or --kafka.");
+  if ((storedSchema ?? include) !== undefined && stored === undefined)
+    throw new UsageError("--stored-schema and --include go with --stored.");
+  if ((kafkaGroup ?? from) !== undefined && kafka === undefined)
+    throw new UsageError("--kafka-group and --from go with --kafka.");
+  if (kafka !== undefined) {
+    if (kafkaGroup === undefined)
+      throw new UsageError("--kafka-group must name a group of the replay's own: its offsets are moved.");
+    const { tenant } = flags;
+    return openReplayKafka(io, {
+      topics: kafka,
+      groupId: kafkaGroup,
+      from,
+      identity: formatOf(flags),
+      tenant,
+    });
+  }
+  const close = async (): Promise<void> => undefined;
   if (stored !== undefined) {
     const store = postgres(pool, { schema: storedSchema ?? flags.schema, payloadKeys });
-    return replayStored({ store, consumer: stored, include });
+    return { source: replayStored({ store, consumer: stored, include }), close };
   }
-  if (storedSchema !== undefined || include !== undefined)
-    throw new UsageError("--stored-schema and --include go with --stored.");
+  return { source: fileSource(flags, source, (text) => io.say(text)), close };
+}
+
+function fileSource(
+  flags: ReplayFlags,
+  source: string | undefined,
+  say: (text: string) => void,
+): ReplaySource {
   if (source === "-") throw new UsageError("A replay reads its source more than once: stdin cannot be one.");
   const plan = planSource({ ...flags, source: source! });
   return {
@@ -98,6 +131,20 @@ export function sourceOf(
       plan.open(planning ? { load: async () => undefined, save: async () => undefined } : checkpoints, say)
         .source,
   };
+}
+
+/** As `inbox identify` takes it: by its name, or what a header or a path makes of it. */
+function formatOf(flags: ReplayFlags): FormatChoice {
+  const { identity, idPath, idHeader } = flags;
+  const name =
+    identity ?? (idHeader !== undefined ? "header" : idPath !== undefined ? "json" : "cloudevents");
+  return namedFormat(name, "--identity", flags);
+}
+
+function timeOf(text: string): Date {
+  const time = parseRfc3339(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (time !== undefined) return time;
+  throw new InvalidArgumentError("It must be a date or an RFC 3339 time, such as 2026-11-30T07:31:19Z.");
 }
 
 function projectionOf(text: string): { name: string; version: number } {

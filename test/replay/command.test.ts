@@ -6,6 +6,7 @@ import test, { type TestContext } from "node:test";
 import { projection } from "../../src/replay/policy.ts";
 import { runHere } from "../cli/in-process.ts";
 import type { RunResult } from "../cli/run-inbox.ts";
+import { testTopic } from "../sources/kafka/support.ts";
 import { onTestEnd } from "../support/cleanup.ts";
 import { lineOf, messageOf, payments, record, testReplay, type TestReplay } from "./support.ts";
 
@@ -23,13 +24,13 @@ interface Case extends TestReplay {
   readonly file: (name: string, text: string) => string;
 }
 
-async function testCase(t: TestContext): Promise<Case> {
+async function testCase(t: TestContext, more: Readonly<Record<string, string>> = {}): Promise<Case> {
   const at = await testReplay(t);
   const directory = mkdtempSync(join(tmpdir(), "inbox-replay-command-"));
   onTestEnd(t, () => rmSync(directory, { recursive: true, force: true }));
   const url = new URL(at.url);
   url.searchParams.set("options", `-c search_path=${at.schema}`);
-  const env = { DATABASE_URL: url.href };
+  const env = { DATABASE_URL: url.href, ...more };
   const file = (name: string, text: string): string => {
     writeFileSync(join(directory, name), text);
     return join(directory, name);
@@ -58,7 +59,7 @@ test("replay run is refused without a policy, without a source, and without who 
   const rebuild = ["--of", "accounting", "--rebuild-as", "view"];
   for (const [args, text] of [
     [[module, "--of", "accounting", ...source, "--at-most", "9", ...why], /needs a policy/],
-    [[module, ...rebuild, "--at-most", "9", ...why], /--source or --stored/],
+    [[module, ...rebuild, "--at-most", "9", ...why], /--source, --stored or --kafka/],
     [[module, ...rebuild, ...source, ...why], /Confirm with --at-most 3/],
     [
       [module, ...rebuild, ...source, "--at-most", "2", ...why],
@@ -167,6 +168,37 @@ test("a projection is replayed from stored bodies and retires the version before
   const twice = await inboxCommand(...retire, ...why);
   assert.equal(twice.code, 1);
   assert.match(twice.stderr, /retired already/);
+});
+
+test("a topic is replayed by the command, and planned before", async (t) => {
+  const topic = await testTopic(t);
+  if (topic === undefined) return;
+  await topic.publish(["a", "b", "c"].map((id) => ({ id })));
+  const {
+    inboxCommand,
+    handler: module,
+    column,
+  } = await testCase(t, { KAFKA_BROKERS: topic.brokers.join(",") });
+  const rebuild = [
+    "--of",
+    "accounting",
+    "--rebuild-as",
+    "view",
+    "--kafka",
+    topic.topic,
+    "--id-header",
+    "message-id",
+  ];
+  const group = ["--kafka-group", topic.groupId];
+  const nobody = await inboxCommand("plan", ...rebuild);
+  assert.equal(nobody.code, 2);
+  assert.match(nobody.stderr, /--kafka-group must name/);
+  const plan = await inboxCommand("plan", ...rebuild, ...group, "--from", "2001-01-01");
+  assert.equal(plan.code, 0, plan.stderr);
+  assert.match(plan.stdout, /would run +3/);
+  const run = await inboxCommand("run", module, ...rebuild, ...group, "--at-most", "3", ...why);
+  assert.equal(run.code, 0, run.stderr);
+  assert.deepEqual(await column("select message_id from done order by 1"), ["a", "b", "c"]);
 });
 
 test("every command of replay has its help", async () => {

@@ -8,7 +8,7 @@ import type { Io } from "../io.ts";
 import { jsonOption, schemaOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { planLines, policyTable } from "../replay-output.ts";
-import { addReplayFlags, policyOf, sourceOf, type ReplayFlags } from "../replay-options.ts";
+import { addReplayFlags, openReplaySource, policyOf, type ReplayFlags } from "../replay-options.ts";
 import { UsageError } from "../usage-error.ts";
 import { configOption, type StoreOptions } from "../with-store.ts";
 
@@ -40,12 +40,16 @@ export function replayPlanCommand(io: Io, ended: Action): Command {
       const { payloadKeys } = await loadConfig(io, options.config);
       const database = await openDatabase(io, { local: "existing", maxConnections: 17 });
       try {
-        const say = (text: string): void => io.say(text);
         const plans: ReplayPlan[] = [];
         for (const one of policies) {
-          const source = sourceOf(options, database.pool, payloadKeys, say);
           const { schema } = options;
-          plans.push(await planReplay(database.pool, { policy: one, source, schema, onWarning: say }));
+          const onWarning = (text: string): void => io.say(text);
+          const { source, close } = await openReplaySource(io, options, database.pool, payloadKeys);
+          try {
+            plans.push(await planReplay(database.pool, { policy: one, source, schema, onWarning }));
+          } finally {
+            await close();
+          }
         }
         if (options.json) for (const plan of plans) io.print(JSON.stringify(plan));
         else if (policy === undefined) io.print(policyTable(plans));

@@ -14,7 +14,8 @@ import { loadHandler } from "../load-handler.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { countsLine, planLines } from "../replay-output.ts";
-import { addReplayFlags, policyOf, sourceOf, type ReplayFlags } from "../replay-options.ts";
+import { addReplayFlags, openReplaySource, policyOf, type ReplayFlags } from "../replay-options.ts";
+import type { OpenedSource } from "../replay-kafka.ts";
 import { onStopSignals } from "../stop-signals.ts";
 import { counted } from "../table.ts";
 import { UsageError } from "../usage-error.ts";
@@ -67,9 +68,11 @@ export function replayRunCommand(io: Io, ended: Action): Command {
       const loaded = await loadHandler(handlerPath);
       const { payloadKeys } = await loadConfig(io, options.config);
       const lanes = options.lanes ?? loaded.options.lanes ?? defaultLanes;
+      let opened: OpenedSource | undefined;
       const database = await openDatabase(io, { local: "existing", maxConnections: lanes + 5 });
       try {
-        const source = sourceOf(options, database.pool, payloadKeys, (text) => io.say(text));
+        opened = await openReplaySource(io, options, database.pool, payloadKeys);
+        const { source } = opened;
         await confirmed(io, database, policy, source, options);
         const decider = await deciderOf(io, options);
         await loaded.prepare?.(database.pool);
@@ -87,6 +90,7 @@ export function replayRunCommand(io: Io, ended: Action): Command {
         });
         ended(await toItsEnd(io, running, options.json === true));
       } finally {
+        await opened?.close();
         await database.close();
       }
     });
