@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import { telemetry } from "../telemetry/channels.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
+import { rotate, type Rotated } from "./rotate.ts";
 import { sweep, type Sweep } from "./sweep.ts";
 
 export interface CleanupOptions {
@@ -50,7 +51,15 @@ export interface Cleanup extends AsyncDisposable {
   /** One sweep now, unless another process is at it. Rejects if the database fails. */
   once(options?: { readonly signal?: AbortSignal | undefined }): Promise<Sweep>;
   status(): Promise<CleanupStatus>;
+  /**
+   * Forgets by generations instead of sweeps, once it is time: see `inbox retention rotate`. Throws `window-too-short` where
+   * a consumer has no window. Needs the owner of the tables.
+   */
+  rotate(): Promise<Rotated>;
 }
+
+// Longer than the server's deadlock_timeout, so that a vacuum in the way is ended; claims wait as long behind it.
+const rotateLockTimeoutMs = 1_500;
 
 /** A cleanup. Throws `invalid-option` for options that break their rules. Opens nothing by itself. */
 export function createCleanup(options: CleanupOptions): Cleanup {
@@ -115,6 +124,7 @@ export function createCleanup(options: CleanupOptions): Cleanup {
     },
     stop,
     once: ({ signal } = {}) => once(0, signal),
+    rotate: () => rotate({ ...settings, lockTimeoutMs: rotateLockTimeoutMs }),
     async status() {
       const [consumers, sources, cleanup] = await Promise.all([
         readRetention(store),

@@ -16,5 +16,6 @@ export type { EraseOptions, RetentionAdmin } from "./desk.ts";
 export { retentionPlan } from "./plan.ts";
 export type { RetentionPlan } from "./plan.ts";
 export type { ConsumerRetention } from "./read-retention.ts";
+export type { Rotated } from "./rotate.ts";
 export type { Scenario, ScenarioName } from "./scenarios.ts";
 export type { Sweep } from "./sweep.ts";

@@ -55,6 +55,8 @@ export interface CleanupStore {
   /** Forgets what is due in some pages; `lost`: another worker has the lease, nothing was done. */
   forget(lease: CleanupLease, batch: CleanupBatch): Promise<{ readonly identities: number } | "lost">;
   state(): Promise<CleanupState>;
+  /** Consumers with identities and without a window: by a scan of the ledger. */
+  withoutWindow(): Promise<readonly string[]>;
   /** A process tells how long it wants identities kept: the longest of all wins. Resolves with what holds; `undefined`: for ever. */
   declareWindow(consumer: string, windowMs: number): Promise<number | undefined>;
   /** The shortest window that any of the consumer's identities have; `undefined`: all are kept for ever. */

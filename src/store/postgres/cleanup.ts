@@ -106,6 +106,12 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
         return rows[0]?.window_ms ?? undefined;
       }),
 
+    withoutWindow: () =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<{ consumer: string }>(sql.withoutWindow);
+        return rows.map(({ consumer }) => consumer);
+      }),
+
     state: () =>
       withConnection(async (connection) => {
         const { rows } = await connection.query<StateColumns>(sql.state);

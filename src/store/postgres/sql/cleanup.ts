@@ -161,6 +161,12 @@ select window_ms::float8 as window_ms from ${schema}.retention where consumer = 
 const shortestWindowSql = (schema: string): string => `
 select min(window_ms)::float8 as window_ms from ${schema}.retention where consumer = $1::text`;
 
+/** One scan of both generations, before any lock is taken. */
+const withoutWindowSql = (schema: string): string => `
+select distinct m.consumer from ${schema}.ledger m
+ where not exists (select from ${schema}.retention r where r.consumer = m.consumer and r.producer = '')
+ order by m.consumer`;
+
 export const cleanupSql = (schema: string) => ({
   take: takeCleanupSql(schema),
   keep: keepCleanupSql(schema),
@@ -169,6 +175,7 @@ export const cleanupSql = (schema: string) => ({
   declareWindow: declareWindowSql(schema),
   windowOf: windowOfSql(schema),
   shortestWindow: shortestWindowSql(schema),
+  withoutWindow: withoutWindowSql(schema),
   cuts: cutsSql(schema),
   forgetStops: forgetStopsSql(schema),
   freshStretches: freshStretchesSql(schema),
