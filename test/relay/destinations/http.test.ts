@@ -129,6 +129,37 @@ test("whatever id, key and type an effect has, the receiving side's inbox reads 
   );
 });
 
+test("a signature is that of one message: no part of an id can be taken for a time", async (t) => {
+  const { url, seen } = await testServer(t, ok);
+  const send = client(t, { url, secret, now: () => 1_700_000_001_000 });
+  assert.ok(isSent(await send({ id: "evil.1700000000" })));
+  const [{ headers }] = seen as [Seen];
+  assert.equal(headers["webhook-id"], `sha256-${"0".repeat(32)}`);
+  assert.equal(headers["idempotency-key"], '"evil.1700000000"');
+});
+
+test("the same id of two tenants is two keys, and an effect's own headers never say another id", async (t) => {
+  const { url, seen } = await testServer(t, ok);
+  const send = client(t, { url });
+  for (const [i, tenant] of ["", "blue", "red"].entries()) {
+    const headers = { ce_id: "other", "ce-source": "other", "Ce-PartitionKey": "k", "ce-subject": "50%" };
+    assert.ok(isSent(await send({ tenant, digest: String(i).repeat(32), headers })));
+  }
+  assert.deepEqual(
+    seen.map(({ headers }) => [headers["idempotency-key"], headers["ce-id"], headers["ce-source"]]),
+    [
+      ['"m1"', "m1", "orders"],
+      [`"sha256-${"1".repeat(32)}"`, "m1", "blue|orders"],
+      [`"sha256-${"2".repeat(32)}"`, "m1", "red|orders"],
+    ],
+  );
+  const [{ headers }] = seen as [Seen];
+  assert.deepEqual(
+    [headers["ce_id"], headers["ce-partitionkey"], headers["ce-subject"]],
+    [undefined, undefined, "50%25"],
+  );
+});
+
 test("each status is what it says: taken, refused, to come again, or unclear", async (t) => {
   let status = 200;
   const { url } = await testServer(t, (response) => {

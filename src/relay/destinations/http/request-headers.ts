@@ -55,13 +55,16 @@ export function signingKey(secret: string): Buffer {
   );
 }
 
-/** The headers of Standard Webhooks 1.0; a signature for each key, so that a secret can be changed. */
+/**
+ * The headers of Standard Webhooks 1.0; a signature for each key, so that a secret can be changed. Dots part what is
+ * signed: an id with one in it would also be the signature of another message, with a shorter id and its rest for a time.
+ */
 export function signatureHeaders(
   effect: Effect,
   keys: readonly Buffer[],
   nowMs: number,
 ): Readonly<Record<string, string>> {
-  const id = headerId(effect);
+  const id = wireId(effect, (one) => printable.test(one) && !one.includes("."));
   const timestamp = String(Math.floor(nowMs / 1_000));
   const signatures = keys.map((key) => {
     const hmac = createHmac("sha256", key).update(`${id}.${timestamp}.`);
