@@ -16,7 +16,7 @@ import type { Body } from "../store/protection.ts";
 import type { BulkDecision, Decider } from "../store/quarantine-store.ts";
 import type { Store } from "../store/store.ts";
 import { effectHistory, type EffectHistory, type EffectName } from "./effect-history.ts";
-import { checkEffectRepair, entryMissing, type EffectRepairInput } from "./repair-effect.ts";
+import { alreadyDecided, checkEffectRepair, entryMissing, type EffectRepairInput } from "./repair-effect.ts";
 import {
   showRefusedEffect,
   showEffectRepair,
@@ -98,6 +98,8 @@ export function createOutboxConsole({ store, ...hidden }: OutboxConsoleOptions):
   async function repairOf(id: string, changes: EffectRepairInput) {
     const found = await opened(id);
     if (found === undefined) throw entryMissing(id);
+    // What was sent since has no body to compare with; that somebody has decided says more.
+    if (found.entry.status !== "open") throw alreadyDecided(found.entry);
     if (found.body === undefined) {
       throw new InboxError("entry-missing", `The body of entry ${id} is not there any more.`);
     }

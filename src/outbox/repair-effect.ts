@@ -2,7 +2,7 @@ import { isUint8Array } from "node:util/types";
 import { InboxError } from "../errors.ts";
 import { checkContent } from "../message/check-message.ts";
 import { showValue } from "../message/show-value.ts";
-import type { EffectRepair } from "../store/outbox-operator.ts";
+import type { EffectRepair, RefusedEffect } from "../store/outbox-operator.ts";
 import type { Body } from "../store/protection.ts";
 
 /** What to send in place of a refused body. What is left out stays as it was. Id, key and type always do. */
@@ -35,3 +35,10 @@ export function checkEffectRepair(id: string, before: Body, changes: EffectRepai
 /** For an entry that is not there. */
 export const entryMissing = (id: string): InboxError =>
   new InboxError("entry-missing", `There is no refused effect ${showValue(id)}, or it was forgotten.`);
+
+/** For an entry that somebody has decided on. */
+export function alreadyDecided({ id, status, decision }: RefusedEffect): InboxError {
+  const who = showValue(decision?.by ?? "", 256);
+  const when = decision?.at.toISOString() ?? "";
+  return new InboxError("already-decided", `Entry ${id} is ${status}: decided by ${who} at ${when}.`);
+}

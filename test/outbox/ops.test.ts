@@ -180,6 +180,8 @@ test("a repair sends another body under the same id; the entry keeps both, and t
   assert.deepEqual(where.arrived, ["a1 fixed", "a2 p-a2"]);
   const shown = await where.desk.show(entry!.id);
   assert.equal(shown!.status, "repaired");
+  assert.equal(await codeOf(where.desk.repair(entry!.id, { payload: "again" }, ann)), "already-decided");
+  assert.equal(await codeOf(where.desk.previewRepair(entry!.id, { payload: "again" })), "already-decided");
   assert.deepEqual(shown!.body!.payload, { kind: "text", text: "p-a1", bytes: 4 });
   assert.deepEqual(shown!.repair!.payload, { kind: "text", text: "fixed", bytes: 5 });
   // Whoever asks again asks as at first, and that is no conflict.
