@@ -37,6 +37,7 @@ export async function askManagement(management: Management, queue: string): Prom
     type: typeOf(property(told, "type") ?? property(args, "x-queue-type")),
     deliveryLimit: limits.length === 0 ? undefined : limit < 0 ? "unlimited" : limit,
     deadLetterExchange: exchange ?? "none",
+    ...(property(args, "x-single-active-consumer") === true ? { singleActiveConsumer: true } : {}),
     acknowledgementTimeoutMs: timeouts.length === 0 ? undefined : Math.min(...timeouts),
     version: textOf(property(overview, "rabbitmq_version") ?? property(overview, "product_version")),
   };

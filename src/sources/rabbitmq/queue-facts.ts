@@ -7,6 +7,11 @@ export interface QueueFacts {
   readonly deadLetterExchange?: string | undefined;
   /** After so long without an acknowledgement the broker closes the channel, in milliseconds. Its default is 30 minutes. */
   readonly acknowledgementTimeoutMs?: number | undefined;
+  /**
+   * Whether the broker gives messages to one consumer at a time (`x-single-active-consumer`). Then the prefetch does not
+   * grow: that takes a new consumer, and one that stands by would come before it. Default false.
+   */
+  readonly singleActiveConsumer?: boolean | undefined;
   /** The broker's version, `"4.1.0"`: a quorum queue has a limit of 20 by default from 4.0 on. */
   readonly version?: string | undefined;
 }

@@ -56,6 +56,8 @@ const heldShare = 0.8;
 const lagTimeoutMs = 5_000;
 // RabbitMQ looks through what is unsettled with each acknowledgement that is out of turn: 8,000 made it a third slower.
 const mostAhead = 2_000;
+// A window that cannot grow is to be large enough for a lane or two.
+const aheadOfSingle = 500;
 // How long an acknowledgement may wait for those before it.
 const longestAckDelayMs = 100;
 
@@ -201,8 +203,11 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     if (told.type === "stream") {
       throw new InboxError("source-failed", `${queue} is a stream, which settles nothing; it is no source.`);
     }
+    const fixed =
+      settings.prefetch ??
+      (told.singleActiveConsumer === true ? Math.min(maxInHand, aheadOfSingle) : undefined);
     window =
-      settings.prefetch === undefined
+      fixed === undefined
         ? createWindow({
             ...{
               most: Math.min(maxInHand, mostAhead),
@@ -211,7 +216,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
             },
             mostInHandMs: ackTimeoutMs,
           })
-        : fixedWindow(settings.prefetch);
+        : fixedWindow(fixed);
     client = detectClient(settings.client, {
       blocked: (reason) =>
         runner.warn(

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import { createWindow, fixedWindow, type WindowOptions } from "../../../src/sources/rabbitmq/window.ts";
+import { clients, drive, testQueue } from "./support.ts";
 
 const options: WindowOptions = {
   most: 4_000,
@@ -109,4 +110,25 @@ test("a size that the user chose stays", () => {
   window.settled(1e9);
   assert.ok(!window.move({ unsettled: 17, unsettledBytes: 1e10, held: 17 }));
   assert.equal(window.size, 17);
+});
+
+test("a single active consumer stays active: its prefetch does not grow, so the one that stands by gets nothing", async (t) => {
+  const there = await testQueue(t, { "x-queue-type": "quorum", "x-single-active-consumer": true });
+  if (there === undefined) return;
+  const options = {
+    ...{ client: clients.amqplib(there.url), queue: there.queue },
+    queueFacts: { type: "quorum", singleActiveConsumer: true } as const,
+  };
+  const active = await drive(t, options);
+  const standsBy = await drive(t, options);
+  const count = 400;
+  for (let i = 0; i < count; i++) {
+    there.admin.sendToQueue(there.queue, Buffer.from("{}"), { messageId: `m${i}` });
+  }
+  await there.admin.waitForConfirms();
+  // Enough at once, and settled soon: a growing window would grow.
+  for (let left = count; left > 0; left -= 100) {
+    for (const delivery of await active.take(100)) await active.settle(delivery);
+  }
+  assert.equal(standsBy.untaken, 0);
 });
