@@ -152,7 +152,8 @@ begin
   $move$;
   update ${schema}.retention_guard g
      set closed_at = pg_catalog.clock_timestamp(),
-         mark = greatest(g.mark + 1, (select ceil(extract(epoch from max(r.horizon)) * 1000)::bigint
+         mark = greatest(g.mark + 1, pg_catalog.pg_sequence_last_value(${quotedIn(schema, "horizon_mark")}) + 1,
+                         (select ceil(extract(epoch from max(r.horizon)) * 1000)::bigint
                                         from ${schema}.retention r where r.horizon > '-infinity'));
   -- Before the locks go: whoever claims behind this rotation sees another mark than before it.
   perform pg_catalog.setval(${quotedIn(schema, "horizon_mark")}, (select g.mark from ${schema}.retention_guard g));

@@ -1,3 +1,5 @@
+import { quotedIn } from "../migrations/0009-claim-functions.ts";
+
 const columns = `consumer, producer, window_ms, nullif(forgotten_to, '-infinity') as forgotten_to, nullif(horizon, '-infinity') as horizon`;
 
 /** One row a consumer and its own producers; the row of all consumers is no window. */
@@ -34,10 +36,14 @@ update ${schema}.retention r
 const findRetentionSql = (schema: string): string => `
 select ${columns} from ${schema}.retention where consumer = $1::text and producer = $2::text`;
 
-/** Another mark with each change, no earlier than any horizon. A handful of rows. */
+/**
+ * Another mark with each change, no earlier than any horizon, and above what a rotation that was rolled back has left in
+ * the sequence. A handful of rows.
+ */
 const raiseMarkSql = (schema: string): string => `
 update ${schema}.retention_guard
-   set mark = greatest(mark + 1, (select ceil(extract(epoch from max(r.horizon)) * 1000)::bigint
+   set mark = greatest(mark + 1, pg_sequence_last_value(${quotedIn(schema, "horizon_mark")}) + 1,
+                       (select ceil(extract(epoch from max(r.horizon)) * 1000)::bigint
                                     from ${schema}.retention r where r.horizon > '-infinity'))`;
 
 const rotateSql = (schema: string): string => `
