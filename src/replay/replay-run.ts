@@ -210,11 +210,11 @@ const inHandFor = (perSecond: number): number => Math.max(1, Math.min(4_000, Mat
 async function refuseForeignName(tables: ReplayTables, { kind, consumer }: ReplayTarget): Promise<void> {
   // The versions of a projection are made for this, and run live beside it.
   if (kind === "projection") return;
-  const { known, used } = await tables.mayTake(consumer);
+  const { known, used } = await tables.mayTake(consumer, kind);
   if (known || !used) return;
   throw new InboxError(
     "replay-refused",
-    `${showValue(consumer)} has taken messages that are no replay's. Choose a name that nobody uses.`,
+    `${showValue(consumer)} has taken messages otherwise than by a ${kind}. Choose a name that nobody uses.`,
   );
 }
 

@@ -32,7 +32,7 @@ select handler_version as version, count(*)::int8::text as messages
  * which has just begun applies is never seen without its row.
  */
 const mayTakeSql = (schema: string): string => `
-select exists (select from ${schema}.replay where consumer = $1::text) as known,
+select exists (select from ${schema}.replay where consumer = $1::text and policy = $2::text) as known,
        exists (select from ${schema}.ledger where consumer = $1::text) as used`;
 
 /** By `replay_consumer`: the last run of the same from the same, if it did not come to its end. */

@@ -92,8 +92,11 @@ export interface ReplayTables {
   ): Promise<readonly ReplayStanding[]>;
   /** How many messages a consumer had applied before a moment, by handler version. A scan of the ledger. */
   applied(consumer: string, before: Date): Promise<Readonly<Record<string, number>>>;
-  /** `known`: a replay took messages under this name before. `used`: somebody did. */
-  mayTake(consumer: string): Promise<{ readonly known: boolean; readonly used: boolean }>;
+  /** `known`: a replay of this policy took messages under this name before. `used`: somebody did. */
+  mayTake(
+    consumer: string,
+    policy: ReplayTarget["kind"],
+  ): Promise<{ readonly known: boolean; readonly used: boolean }>;
   start(start: ReplayStart): Promise<{ readonly id: string; readonly resumes: string | undefined }>;
   note(id: string, counts: unknown, ended?: ReplayRow["ended"], error?: string): Promise<void>;
   list(consumer: string | undefined, limit: number): Promise<readonly ReplayRow[]>;
@@ -151,8 +154,8 @@ export function replayTables(driver: Driver, schemaName: string, connectTimeoutM
       ]);
       return Object.fromEntries(rows.map(({ version, messages }) => [version, Number(messages)]));
     },
-    async mayTake(consumer) {
-      const { rows } = await ask<{ known: boolean; used: boolean }>(sql.mayTake, [consumer]);
+    async mayTake(consumer, policy) {
+      const { rows } = await ask<{ known: boolean; used: boolean }>(sql.mayTake, [consumer, policy]);
       return rows[0]!;
     },
     async start({ target, source, handlerVersion, rate, by, why }) {

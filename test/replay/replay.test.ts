@@ -70,8 +70,17 @@ test("a rebuild under the name of somebody who handles messages by himself is re
     source: lines("all.ndjson", payments(5)),
   }).finished;
   await assert.rejects(refused, code("replay-refused"));
+  // Nor under the name of a replay of another kind: its messages would all be duplicates.
+  const view = { kind: "rebuild", of: "accounting", consumer: "billing#fix" } as const;
+  await replay({ policy: view, source: lines("none.ndjson", payments(1)), handler: () => undefined })
+    .finished;
+  const fix = { kind: "compensate", of: "billing", migration: "fix" } as const;
+  await assert.rejects(
+    replay({ policy: fix, source: lines("all.ndjson", payments(5)) }).finished,
+    code("replay-refused"),
+  );
   assert.deepEqual(await column("select count(*)::int from done"), [1]);
-  assert.deepEqual(await column("select count(*)::int from replay"), [0]);
+  assert.deepEqual(await column("select policy from replay"), ["rebuild"]);
 });
 
 test("a handler that asks for an effect ends the replay, even if it catches the error, and commits nothing of it", async (t) => {
