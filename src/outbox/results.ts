@@ -8,7 +8,10 @@ import { derivedEffectId, effectDigest } from "./effect-id.ts";
 
 /** What became of an effect, and what its destination answered. */
 export interface EffectResult {
-  /** `unknown`: it was never asked for, or is forgotten. */
+  /**
+   * `unknown`: it was never asked for, or is forgotten; or it was asked for with many others under an id that follows from
+   * its message, and no relay has looked at them yet.
+   */
   readonly outcome: EffectOutcome | "unknown";
   /** What the destination answered, as text, cut to 4 KiB; `undefined` unless it was sent and answered something. */
   readonly result: string | undefined;
