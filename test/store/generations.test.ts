@@ -237,6 +237,22 @@ test("a rotation that does not get its locks gives up, and claims go on", async 
   assert.deepEqual(await db.store.retention.generations(), { open: undefined, closedAt: undefined });
 });
 
+test("a rotation that is rolled back leaves a mark that no later change has again", async (t) => {
+  const db = await testStore(t);
+  const markOf = async (): Promise<number> =>
+    Number(
+      (await db.rows<{ mark: string }>("select pg_sequence_last_value('horizon_mark') as mark"))[0]!.mark,
+    );
+  const session = await db.session();
+  await session.query("select rotate(0, 0, 'infinity')");
+  await session.query("rollback");
+  const left = await markOf();
+  assert.ok(left > 0, "it was set before the rollback");
+  assert.deepEqual(await claim(db, [sent("m")]), [], "claims go on as before");
+  await db.store.retention.setWindow({ consumer: name.consumer }, 1_000);
+  assert.ok((await markOf()) > left);
+});
+
 test("people see both generations", async (t) => {
   const db = await testStore(t);
   await claim(db, [sent("a")]);
