@@ -85,11 +85,6 @@ async function main(): Promise<void> {
     const only = args.only?.split(",");
     return benchStoreFirst({ json: args.json, quick: args.quick, backlog, seed: Number(args.seed), only });
   }
-  if (positionals[0] === "relay") {
-    const { benchRelay } = await import("./relay/main.ts");
-    const backlog = Number(args.backlog ?? (args.quick ? 100_000 : 1_000_000));
-    return benchRelay({ json: args.json, quick: args.quick, backlog, only: args.only?.split(",") });
-  }
   if (positionals[0] === "retention") {
     const { benchRetention } = await import("./retention.ts");
     return benchRetention({

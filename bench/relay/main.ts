@@ -15,7 +15,7 @@ import { runJob } from "./run-job.ts";
 
 // Effects that wait, sent by one relay in a process of its own, to each kind of destination by turns.
 
-export interface RelayBenchOptions {
+interface RelayBenchOptions {
   readonly json: boolean;
   readonly quick: boolean;
   /** How many effects wait beside those that are sent. 0: that contender is left out. */
@@ -60,7 +60,7 @@ export async function relayBench(words: readonly string[]): Promise<void> {
   await benchRelay({ json: args.json, quick: args.quick, backlog, only: args.only?.split(",") });
 }
 
-export async function benchRelay({ json, quick, backlog, only }: RelayBenchOptions): Promise<void> {
+async function benchRelay({ json, quick, backlog, only }: RelayBenchOptions): Promise<void> {
   const [rounds, effects] = quick ? [2, 20_000] : [3, 60_000];
   const wanted = contenders
     .filter((contender) => contender.backlog !== true || backlog > 0)
