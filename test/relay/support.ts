@@ -32,20 +32,24 @@ export async function startRelay(
   return relay;
 }
 
-/** Resolves when `check` holds; rejects after 20 s with what it last gave. */
+/** Resolves when `check` holds; rejects after `patienceMs` (20 s) with what it last gave. */
 export async function until<T>(
   check: () => Promise<T> | T,
   holds: (value: T) => boolean = Boolean,
+  patienceMs = 20_000,
 ): Promise<T> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     const value = await check();
     if (holds(value)) return value;
     if (performance.now() > deadline)
-      throw new Error(`This did not come true in 20 s: ${JSON.stringify(value)}`);
+      throw new Error(`This did not come true in ${patienceMs} ms: ${JSON.stringify(value)}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
+
+/** For what waits until a service is back: the pauses that a destination was given meanwhile may be long. */
+export const longPatienceMs = 90_000;
 
 /** Something to wait for that a test opens itself. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {

@@ -7,7 +7,7 @@ import { ownService } from "../../services/service.ts";
 import { kafkajsClient } from "../../sources/kafka/kafkajs-client.ts";
 import { drive, topicAt } from "../../sources/kafka/support.ts";
 import { testOutbox } from "../../outbox/support.ts";
-import { effect, startRelay, until } from "../support.ts";
+import { effect, longPatienceMs, startRelay, until } from "../support.ts";
 import { producers } from "./kafka-clients.ts";
 
 test("a broker that dies and comes back has everything, each key in its order, and nothing counts against an effect", async (t) => {
@@ -17,7 +17,11 @@ test("a broker that dies and comes back has everything, each key in its order, a
   const place = await testOutbox(t);
   const destinations: Record<string, ReturnType<typeof kafkaDestination> & { maxAttempts: number }> = {};
   for (const name of ["kafkajs", "confluent"]) {
-    const producer = await producers[name]!(t, at.brokers);
+    const producer = await producers[name]!(
+      t,
+      at.brokers,
+      name === "confluent" ? { "message.timeout.ms": 5_000 } : {},
+    );
     if (producer === undefined) return;
     destinations[name] = {
       ...kafkaDestination({ producer, topic: at.topic, maxBatch: 20, retryDelayMs: 20 }),
@@ -44,7 +48,7 @@ test("a broker that dies and comes back has everything, each key in its order, a
   await commit(200, total);
   await until(() => names.every((name) => relay.health()[name]?.failed !== 0));
   await broker.start();
-  await until(place.waiting, (waiting) => waiting.length === 0);
+  await until(place.waiting, (waiting) => waiting.length === 0, longPatienceMs);
   const { rows } = await place.pool.query<{ n: number }>(
     "select count(*)::int as n from outbox_attempt where outcome = 'sent'",
   );

@@ -167,7 +167,7 @@ test("kafkajs: after an answer that was lost nothing else is dropped in its plac
       socketFactory: ({ onConnect }: { onConnect: () => void }) =>
         net.connect({ host: "127.0.0.1", port: proxy.port }, onConnect),
     },
-    { retry: { retries: 0 }, createPartitioner: Partitioners.DefaultPartitioner },
+    { createPartitioner: Partitioners.DefaultPartitioner },
   );
   const place = await testOutbox(t);
   await startRelay(t, place, {

@@ -11,7 +11,7 @@ import { streamAt, testStream, type TestStream } from "../../sources/nats/suppor
 import { onTestEnd } from "../../support/cleanup.ts";
 import { faultProxy } from "../../support/fault-proxy.ts";
 import { testOutbox } from "../../outbox/support.ts";
-import { effect, startRelay, taken, until } from "../support.ts";
+import { effect, longPatienceMs, startRelay, taken, until } from "../support.ts";
 import { effectCount, roundTrip } from "./round-trip.ts";
 
 type Options = Partial<Pick<NatsDestinationOptions, "subject" | "stream" | "answerTimeoutMs">>;
@@ -144,7 +144,7 @@ test("a server that is away counts against no effect, and all is in the stream o
     (state) => state === "paused",
   );
   await server.start();
-  await until(place.waiting, (waiting) => waiting.length === 0);
+  await until(place.waiting, (waiting) => waiting.length === 0, longPatienceMs);
   assert.equal(await at.held(), 60);
 });
 

@@ -16,7 +16,7 @@ import { faultProxy } from "../../support/fault-proxy.ts";
 import { ownService } from "../../services/service.ts";
 import { classic, clientNames, clients, queueAt, testQueue } from "../../sources/rabbitmq/support.ts";
 import { testOutbox } from "../../outbox/support.ts";
-import { effect, startRelay, taken, until } from "../support.ts";
+import { effect, longPatienceMs, startRelay, taken, until } from "../support.ts";
 import { effectCount, roundTrip } from "./round-trip.ts";
 
 /** Both clients, each as a user gives it. */
@@ -238,7 +238,7 @@ test("a broker that is away counts against no effect, and all is sent when it is
     (state) => state === "paused",
   );
   await broker.start();
-  await until(place.waiting, (waiting) => waiting.length === 0);
+  await until(place.waiting, (waiting) => waiting.length === 0, longPatienceMs);
   const { rows } = await place.pool.query<{ n: number }>(
     "select count(*)::int as n from outbox_attempt where outcome = 'sent'",
   );

@@ -23,9 +23,10 @@ interface Producer {
  * `kafkajs`: `Kafka` is its class, `config` what that is made with, `producer` what `kafka.producer(...)` is given besides:
  * `createPartitioner`, `metadataMaxAge`. Throws `invalid-option`.
  *
- * Its retries are not used: after one it may confirm records that it has not sent, those of a partition whose leader moved to a
- * node that had answered before. What fails is sent again by the relay. Its idempotence is not used. After a request whose answer was lost it gives the same sequence numbers to other records,
- * and the broker, which takes them for the first ones, confirms them and drops them.
+ * Its retries are not used: after one it may confirm records that it has not sent, those of a partition whose leader moved
+ * to a node that had answered before. What fails is sent again by the relay. Nor is its idempotence: after a request whose
+ * answer was lost it gives the same sequence numbers to other records, and the broker, which takes them for the first ones,
+ * confirms them and drops them.
  */
 export function kafkajsProducer(
   Kafka: KafkajsProducerKafka,
