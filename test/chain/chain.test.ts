@@ -18,7 +18,7 @@ function holds({ code, stdout, stderr }: Ended): void {
     places.some((where) => where.startsWith("PostgreSQL")),
     String(places),
   );
-  assert.ok(places.filter((where) => !where.endsWith("any time")).length >= 2, String(places));
+  assert.ok(places.filter((where) => !where.endsWith("any time")).length >= 1, String(places));
 }
 
 test("everything is killed at points of its work, from database to database: sent under one id, applied once, in order", async () => {
