@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 /** Processor time in milliseconds that a process and all it started have used, the ended ones included. */
 export function processorMs(pid: number): number {
   try {
-    return stat(pid).ownMs + childrenOf(pid).reduce((sum, child) => sum + stat(child).ownMs, 0);
+    return stat(pid).ownMs + childrenMs(pid);
   } catch {
     // Only Linux has /proc.
     return Number.NaN;
@@ -25,15 +25,15 @@ function stat(pid: number): { readonly parent: number; readonly ownMs: number } 
   return { parent: Number(fields[1]), ownMs: ticks * tickMs };
 }
 
-function childrenOf(pid: number): readonly number[] {
-  return readdirSync("/proc")
+/** Of processes that end while they are looked at, the parent says what they used. */
+const childrenMs = (pid: number): number =>
+  readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((other) => {
+    .reduce((sum, name) => {
       try {
-        return stat(other).parent === pid;
+        const { parent, ownMs } = stat(Number(name));
+        return parent === pid ? sum + ownMs : sum;
       } catch {
-        return false;
+        return sum;
       }
-    });
-}
+    }, 0);
