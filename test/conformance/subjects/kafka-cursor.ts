@@ -4,7 +4,6 @@ import type { CaseName, Subject } from "../subject.ts";
 export const cursorCases: readonly CaseName[] = [
   "dies",
   "joins-and-leaves",
-  "stopped-process",
   "order",
   "poison",
   "cut-in-handler",
@@ -19,6 +18,8 @@ export const withCursor = (subject: Subject): Subject => ({
     ...subject.lacks,
     duplicates: "what is published twice is two records",
     "no-identity": "records need no ids",
+    "stopped-process":
+      "others get nothing of a partition before the transaction of the one that stands still has ended",
   },
   open: (t, needs, suite) => subject.open(t, { ...needs, namesByPlace: true }, suite),
 });
