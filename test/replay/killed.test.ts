@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
+import { rmSync } from "node:fs";
 import test from "node:test";
+import { build } from "esbuild";
 import { batch } from "../../src/inbox/handler.ts";
 import type { ReplayReport } from "../../src/replay/replay-run.ts";
+import { onTestEnd } from "../support/cleanup.ts";
 import { messageOf, payments, testReplay } from "./support.ts";
 
 const count = 10_000;
@@ -13,7 +16,7 @@ const kills = 10;
 test("10,000 messages, replayed by processes that are killed ten times: each applied once, the original untouched", async (t) => {
   const { pool, url, schema, inbox, lines, path, column } = await testReplay(t);
   // Long lines: after a death, what is read of the first MiB behind it is handled with care, one by one.
-  const all = payments(count).map((payment) => ({ ...payment, text: "x".repeat(4_000) }));
+  const all = payments(count).map((payment) => ({ ...payment, text: "x".repeat(8_000) }));
   await pool.query(
     "create table sums (consumer text, account text, sum bigint, primary key (consumer, account))",
   );
@@ -40,10 +43,18 @@ test("10,000 messages, replayed by processes that are killed ten times: each app
   lines("all.ndjson", all);
   const plan = JSON.stringify({ url, schema, file: path("all.ndjson") });
 
+  // Compiled once: eleven processes that each compile the sources would take most of the time.
+  const program = join(import.meta.dirname, "../../.cache/replay", `${schema}.mjs`);
+  onTestEnd(t, () => rmSync(program, { force: true }));
+  await build({
+    ...{ entryPoints: [join(import.meta.dirname, "replay-process.ts")], outfile: program },
+    ...{ bundle: true, platform: "node", format: "esm", packages: "external", logLevel: "silent" },
+  });
+
   /** Runs a process that is killed when it has handled so many messages, or to its end. */
   async function run(killAfter: number): Promise<{ report: ReplayReport | undefined; handled: number }> {
-    const child = fork(join(import.meta.dirname, "replay-process.ts"), [plan], {
-      execArgv: ["--import", "tsx"],
+    const child = fork(program, [plan], {
+      execArgv: [],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     let said = "";
@@ -63,7 +74,7 @@ test("10,000 messages, replayed by processes that are killed ten times: each app
   }
 
   for (let kill = 0; kill < kills; kill++) {
-    const { report } = await run(randomInt(1, 100));
+    const { report } = await run(randomInt(1, 60));
     assert.equal(report, undefined, "it was killed before its end");
   }
   const { report } = await run(Number.POSITIVE_INFINITY);
