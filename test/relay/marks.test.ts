@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import type { EffectLease, TakenEffect, Verdict } from "../../src/store/outbox.ts";
+import type { LocalPostgres } from "../../src/local-postgres/local-postgres.ts";
+import { ownServer } from "../support/postgres.ts";
 import { bundle, testOutbox, type TestOutbox } from "../outbox/support.ts";
 import { effect } from "./support.ts";
 
@@ -42,8 +44,18 @@ const laneOf = async ({ pool }: TestOutbox): Promise<{ ready_from: string; next_
   (await pool.query("select ready_from, next_ready from outbox_lane where taken_at is not null"))
     .rows[0] as never;
 
+// Marks move when every transaction of their moment has ended, so nobody else's may run beside them.
+let server: LocalPostgres;
+const ends: (() => Promise<void> | void)[] = [];
+before(async () => {
+  server = await ownServer({ after: (end) => void ends.push(end) });
+});
+after(async () => {
+  for (const end of ends) await end();
+});
+
 async function place(t: Parameters<typeof testOutbox>[0]): Promise<TestOutbox> {
-  const made = await testOutbox(t);
+  const made = await testOutbox(t, {}, { url: server.url });
   await made.store.outbox.openLanes(["there"]);
   return made;
 }

@@ -225,14 +225,15 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $function$
 declare
-  valid smallint[];
+  valid_lanes smallint[];
+  valid_tokens bigint[];
   settled bigint[];
   moved text[];
   key_name text;
 begin
   -- Whoever decides anything about a lane's effects holds its row; the token says whose the lane is.
-  select array_agg(l.lane) into valid
-    from (select l.lane
+  select array_agg(l.lane), array_agg(l.lease_token) into valid_lanes, valid_tokens
+    from (select l.lane, l.lease_token
             from ${schema}.outbox_lane l
            where l.destination = destination_name
              and (l.lane, l.lease_token) in (select * from unnest(lanes || done_lanes, tokens || done_tokens))
@@ -240,9 +241,10 @@ begin
              for no key update) l;
   if cardinality(places) > 0 then
     with verdict as materialized (
-      select * from unnest(lanes, places, actions, outcomes, delays, counts, codes, errors, statuses, results, took)
-        as v (lane, place, action, outcome, delay, counts, code, error, status, result, took_ms)
-       where v.lane = any (valid)
+      -- By the token, too: one relay may bring verdicts of a lease that it lost and of the one it has now.
+      select v.* from unnest(lanes, tokens, places, actions, outcomes, delays, counts, codes, errors, statuses, results, took)
+        as v (lane, token, place, action, outcome, delay, counts, code, error, status, result, took_ms)
+        join unnest(valid_lanes, valid_tokens) as held (lane, token) on held.lane = v.lane and held.token = v.token
     ), removed as (
       delete from ${schema}.outbox o using verdict v
        where v.action = 'remove' and o.position = v.place and o.destination = destination_name
