@@ -53,7 +53,12 @@ export function explanationLines(one: Explanation): readonly string[] {
             : `; ${decision.kind} by ${decision.by} at ${decision.at.toISOString()}: ${short(decision.why)}`),
       ),
     ),
-    ...factLines([["forgotten", one.forgottenAt?.toISOString() ?? "not before a retention is set"]]),
+    ...factLines([
+      [
+        "forgotten",
+        one.forgottenAt ? `not before ${one.forgottenAt.toISOString()}` : "not before a window is set",
+      ],
+    ]),
   ];
 }
 

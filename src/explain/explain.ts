@@ -1,5 +1,6 @@
 import { identityDigest } from "../message/identity.ts";
 import type { IdentityFilter, MessageFacts } from "../store/operator-store.ts";
+import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
 
 /**
@@ -30,7 +31,7 @@ export interface Explanation extends MessageFacts {
   readonly nextAttemptAt: Date | undefined;
   /** Entries of it that wait for a decision: also of an applied message, when another body came under its identity. */
   readonly openEntries: readonly string[];
-  /** When its identity may be forgotten; `undefined`: not before a retention is set. */
+  /** Before this its identity is not forgotten; `undefined`: it is not applied, or its consumer has no window. */
   readonly forgottenAt: Date | undefined;
 }
 
@@ -53,13 +54,21 @@ export async function explain(store: Store, request: ExplainRequest): Promise<re
   const explanations: Explanation[] = [];
   for (const { consumer, ...identity } of messages) {
     const digest = identityDigest(consumer, identity);
-    explanations.push(explained(await store.operator.facts(consumer, identity, digest)));
+    const facts = await store.operator.facts(consumer, identity, digest);
+    explanations.push(explained(facts, windowOf(await store.retention.list(consumer), identity.producer)));
   }
   return explanations;
 }
 
-function explained(facts: MessageFacts): Explanation {
+/** A producer's own window, else its consumer's, in milliseconds. */
+function windowOf(retentions: readonly Retention[], producer: string): number | undefined {
+  const own = retentions.find((one) => one.producer === producer);
+  return (own ?? retentions.find((one) => one.producer === undefined))?.windowMs;
+}
+
+function explained(facts: MessageFacts, windowMs: number | undefined): Explanation {
   const { pending } = facts;
+  const appliedAt = facts.ledger?.processedAt;
   const openEntries = facts.quarantined.filter(({ status }) => status === "open").map(({ id }) => id);
   const waitsFor = waitsForOf(facts);
   return {
@@ -69,7 +78,10 @@ function explained(facts: MessageFacts): Explanation {
     waitsFor,
     nextAttemptAt: waitsFor === "schedule" ? pending?.dueAt : undefined,
     openEntries,
-    forgottenAt: undefined,
+    forgottenAt:
+      appliedAt === undefined || windowMs === undefined
+        ? undefined
+        : new Date(appliedAt.getTime() + windowMs),
   };
 }
 

@@ -26,9 +26,10 @@ const measureSql = (schema: string): string => `
 select count(*)::float8 as rows,
        count(*) filter (where processed_at >= now() - interval '7 days')::float8 as recent,
        least(7, extract(epoch from now() - min(processed_at)) / 86400)::float8 as days,
-       (pg_table_size('${schema.replaceAll("'", "''")}.message') + pg_indexes_size('${schema.replaceAll("'", "''")}.message')
-        + pg_total_relation_size('${schema.replaceAll("'", "''")}.answer'))::float8 as bytes
-  from ${schema}.message`;
+       (${["message", "message_closed", "answer"]
+         .map((table) => `pg_total_relation_size('${schema.replaceAll("'", "''")}.${table}')`)
+         .join(" + ")})::float8 as bytes
+  from ${schema}.ledger`;
 
 /** Too few rows say nothing about bytes a row: a page and an index's root are most of them. */
 const fewestRows = 1_000;

@@ -85,7 +85,7 @@ test("explain tells what became of a message; exit codes tell what waits for a p
   assert.match(applied.stdout, /state +applied: its effect is committed/);
   assert.match(applied.stdout, /handler version +3/);
   assert.match(applied.stdout, /fingerprint +[0-9a-f]{64} \(b\)/);
-  assert.match(applied.stdout, /forgotten +not before a retention is set/);
+  assert.match(applied.stdout, /forgotten +not before a window is set/);
   const scheduled = await inbox("explain", "scheduled");
   assert.equal(scheduled.code, 0);
   assert.match(scheduled.stdout, /waits for +the time of its next attempt/);

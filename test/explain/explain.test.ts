@@ -32,6 +32,19 @@ test("tells of an applied message when, by which handler, and with which payload
   assert.deepEqual([applied.waitsFor, applied.nextAttemptAt, applied.forgottenAt], Array(3).fill(undefined));
 });
 
+test("tells before when an applied message's identity is not forgotten: by its producer's window, or its consumer's", async (t) => {
+  const { store } = await testStore(t);
+  await createInbox({ store, consumer }).process(shop("m1"), () => undefined);
+  for (const producer of [undefined, "shop", undefined]) {
+    const windowMs = producer === undefined ? 86_400_000 : 3_600_000;
+    await store.retention.setWindow({ consumer, producer }, windowMs);
+    const { forgottenAt, ledger } = await one(store, "m1");
+    // The producer's own stays when its consumer's is set again.
+    const own = (await store.retention.list(consumer)).some((row) => row.producer === "shop");
+    assert.equal(forgottenAt!.getTime() - ledger!.processedAt!.getTime(), own ? 3_600_000 : windowMs);
+  }
+});
+
 test("tells of a failed message each attempt, and of an unknown one that nothing is known", async (t) => {
   const { store } = await testStore(t);
   const inbox = createInbox({ store, consumer });

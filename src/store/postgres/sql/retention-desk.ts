@@ -11,7 +11,7 @@ select id::text as id, kind, decided_at, decided_by, reason, consumer, subject
 /** One scan of the ledger. */
 const countOlderSql = (schema: string): string => `
 select count(*)::float8 as identities
-  from ${schema}.message m
+  from ${schema}.ledger m
  where m.consumer = $1::text
    and case when $2::text = ''
             then m.producer not in (select r.producer from ${schema}.retention r where r.consumer = $1::text)
