@@ -128,7 +128,7 @@ test("docs/quarantine.md names every command, and every command has its help", a
     [
       "quarantine",
       [
-        ...["groups", "list", "show", "dry-run", "retry", "repair", "discard", "resume"],
+        ...["groups", "list", "show", "dry-run", "retry", "apply", "repair", "discard", "resume"],
         ...["decisions", "export", "import", "purge"],
       ],
     ],

@@ -1,11 +1,9 @@
 import type { Command } from "commander";
-import { InboxError } from "../../errors.ts";
 import { printable } from "../../message/show-value.ts";
 import type { OutboxConsole } from "../../outbox/console.ts";
 import type { RefusedFilter } from "../../store/outbox-operator.ts";
-import { carryOutDecision } from "../carry-out.ts";
-import { confirmedCount } from "../confirm-count.ts";
-import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
+import { checkChoice, decideEach, decideOnMany, type DecisionWords, type Desk } from "../decide.ts";
+import { addDeciderOptions, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
@@ -17,7 +15,6 @@ import {
 } from "../outbox-filter.ts";
 import type { Action } from "../program.ts";
 import { counted } from "../table.ts";
-import { UsageError } from "../usage-error.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
 import { refusedGroupTable } from "./outbox-groups.ts";
 import { refusedTable } from "./outbox-list.ts";
@@ -67,22 +64,21 @@ export function outboxDecideCommand(io: Io, ended: Action, kind: Kind): Command 
     .addHelpText("after", notes(kind))
     .action((ids: readonly string[], options: Options) => {
       const filter = refusedFilterOf(options);
-      const ways = [ids.length > 0, refusedFilterLeavesOut(filter), options.all === true].filter(
-        Boolean,
-      ).length;
-      if (ways === 0) {
-        throw new UsageError(
-          "Say which effects: by their entries' ids, by a filter such as --group, or --all.",
-        );
-      }
-      if (ways > 1) throw new UsageError("Give either ids, or a filter, or --all.");
+      const missing = "Say which effects: by their entries' ids, by a filter such as --group, or --all.";
+      checkChoice(ids, refusedFilterLeavesOut(filter), options.all === true, missing);
       return withStore(io, options, async ({ outbox }) => {
         if (options.dryRun) return ended(await preview(io, outbox, ids, filter, options));
-        ended(
-          ids.length > 0
-            ? await decideEach(io, outbox, kind, ids, options)
-            : await decideMany(io, outbox, kind, filter, options),
-        );
+        const words: DecisionWords = { noun: "outbox", kind, one: "Effect", done: about[kind].done };
+        if (ids.length > 0) {
+          return ended(await decideEach(io, ids, words, options, (id, decider) => outbox[kind](id, decider)));
+        }
+        const desk: Desk = {
+          count: () => outbox.count(filter),
+          decide: (decision) => outbox[`${kind}Many`](filter, decision),
+          carryOn: (id, how) => outbox.carryOn(id, how),
+          fits,
+        };
+        ended(await decideOnMany(io, desk, words, options));
       });
     });
 }
@@ -115,45 +111,6 @@ async function preview(
     } else io.print(refusedTable([entry]));
   }
   return missing ? exitCodes.failed : exitCodes.fine;
-}
-
-async function decideEach(
-  io: Io,
-  outbox: OutboxConsole,
-  kind: Kind,
-  ids: readonly string[],
-  options: Options,
-): Promise<ExitCode> {
-  const decider = await deciderOf(io, options);
-  let refused = false;
-  for (const id of ids) {
-    try {
-      const decision = await outbox[kind](id, decider);
-      if (options.json) io.print(JSON.stringify({ id, decision, kind }));
-      io.say(`Effect ${printable(id)} is ${about[kind].done}.`);
-    } catch (error) {
-      if (!(error instanceof InboxError) || error.retryable) throw error;
-      refused = true;
-      const { code, message } = error;
-      if (options.json) io.print(JSON.stringify({ id, error: { code, message } }));
-      io.say(`inbox: ${printable(message)}`);
-    }
-  }
-  return refused ? exitCodes.failed : exitCodes.fine;
-}
-
-async function decideMany(
-  io: Io,
-  outbox: OutboxConsole,
-  kind: Kind,
-  filter: RefusedFilter,
-  options: Options,
-): Promise<ExitCode> {
-  const count = options.expected ?? (await outbox.count(filter));
-  const expected = options.expected ?? (await confirmedCount(io, kind, count, fits(count)));
-  const decider = await deciderOf(io, options);
-  const recorded = await outbox[`${kind}Many`](filter, { ...decider, expected });
-  return carryOutDecision(io, outbox, recorded, options.json === true, "outbox");
 }
 
 const fits = (count: number): string => counted(count, "refused effect fits", "refused effects fit");

@@ -1,12 +1,9 @@
 import type { Command } from "commander";
-import { InboxError } from "../../errors.ts";
 import { printable } from "../../message/show-value.ts";
 import type { Quarantine } from "../../quarantine/quarantine.ts";
 import type { QuarantineFilter } from "../../store/quarantine-entry.ts";
-import type { Decider } from "../../store/quarantine-store.ts";
-import { carryOutDecision } from "../carry-out.ts";
-import { confirmedCount } from "../confirm-count.ts";
-import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
+import { checkChoice, decideEach, decideOnMany, type DecisionWords, type Desk } from "../decide.ts";
+import { addDeciderOptions, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
@@ -68,26 +65,28 @@ export function quarantineDecideCommand(io: Io, ended: Action, kind: Kind): Comm
     .addHelpText("after", notes(kind))
     .action((ids: readonly string[], options: Options) => {
       const given = filterOf(options);
-      checkChoice(ids, given, options.all === true);
+      const missing = "Say which entries: by their ids, by a filter such as --group, or --all.";
+      checkChoice(ids, leavesOut(given), options.all === true, missing);
       if (kind === "apply" && (given.code ?? "late") !== "late")
         throw new UsageError("Only late entries are applied: leave --code out, or retry the others.");
       const filter = kind === "apply" ? { ...given, code: "late" } : given;
       return withStore(io, options, async ({ quarantine }) => {
         if (options.dryRun) return ended(await preview(io, quarantine, ids, filter, options));
-        ended(
-          ids.length > 0
-            ? await decideEach(io, quarantine, kind, ids, options)
-            : await decideMany(io, quarantine, kind, filter, options),
-        );
+        const words: DecisionWords = { noun: "quarantine", kind, one: "Entry", done: about[kind].done };
+        if (ids.length > 0) {
+          return ended(
+            await decideEach(io, ids, words, options, (id, decider) => quarantine[kind](id, decider)),
+          );
+        }
+        const desk: Desk = {
+          count: () => quarantine.count(filter),
+          decide: (decision) => quarantine[`${kind}Many`](filter, decision),
+          carryOn: (id, how) => quarantine.carryOn(id, how),
+          fits,
+        };
+        ended(await decideOnMany(io, desk, words, options));
       });
     });
-}
-
-function checkChoice(ids: readonly string[], filter: QuarantineFilter, all: boolean): void {
-  const ways = [ids.length > 0, leavesOut(filter), all].filter(Boolean).length;
-  if (ways === 0)
-    throw new UsageError("Say which entries: by their ids, by a filter such as --group, or --all.");
-  if (ways > 1) throw new UsageError("Give either ids, or a filter, or --all.");
 }
 
 /** Shows what would be decided on. */
@@ -103,7 +102,7 @@ async function preview(
     const groups = await quarantine.groups(filter, 1_000);
     if (json) io.print(JSON.stringify({ entries, groups }));
     else if (groups.length > 0) io.print(groupTable(groups));
-    io.say(`${counted(entries, "open entry fits", "open entries fit")}: --expected ${entries}`);
+    io.say(`${fits(entries)}: --expected ${entries}`);
     return exitCodes.fine;
   }
   let missing = false;
@@ -120,42 +119,4 @@ async function preview(
   return missing ? exitCodes.failed : exitCodes.fine;
 }
 
-async function decideEach(
-  io: Io,
-  quarantine: Quarantine,
-  kind: Kind,
-  ids: readonly string[],
-  options: Options,
-): Promise<ExitCode> {
-  const decider: Decider = await deciderOf(io, options);
-  let refused = false;
-  for (const id of ids) {
-    try {
-      const decision = await quarantine[kind](id, decider);
-      if (options.json) io.print(JSON.stringify({ id, decision, kind }));
-      io.say(`Entry ${printable(id)} is ${about[kind].done}.`);
-    } catch (error) {
-      if (!(error instanceof InboxError) || error.retryable) throw error;
-      refused = true;
-      const { code, message } = error;
-      if (options.json) io.print(JSON.stringify({ id, error: { code, message } }));
-      io.say(`inbox: ${printable(message)}`);
-    }
-  }
-  return refused ? exitCodes.failed : exitCodes.fine;
-}
-
-async function decideMany(
-  io: Io,
-  quarantine: Quarantine,
-  kind: Kind,
-  filter: QuarantineFilter,
-  options: Options,
-): Promise<ExitCode> {
-  const count = options.expected ?? (await quarantine.count(filter));
-  const fit = counted(count, "open entry fits", "open entries fit");
-  const expected = options.expected ?? (await confirmedCount(io, kind, count, fit));
-  const decider = await deciderOf(io, options);
-  const recorded = await quarantine[`${kind}Many`](filter, { ...decider, expected });
-  return carryOutDecision(io, quarantine, recorded, options.json === true);
-}
+const fits = (count: number): string => counted(count, "open entry fits", "open entries fit");

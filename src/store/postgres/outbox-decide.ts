@@ -4,22 +4,15 @@ import type { EffectRepair, RefusedFilter } from "../outbox-operator.ts";
 import type { Protection, StoredBody } from "../protection.ts";
 import type { BulkAnswer, BulkDecision, Decider } from "../quarantine-store.ts";
 import { numberArray } from "./array.ts";
+import { begin, carryOnDecision, commit, decidersValues, findDecision, insertDecision } from "./decisions.ts";
 import type { DriverConnection } from "./driver.ts";
 import { refusedValues, showRefused } from "./outbox-read.ts";
 import { bodyOwner } from "./outbox-send.ts";
 import { isRowId } from "./quarantine-read.ts";
-import { safeJson, safeText } from "./safe-text.ts";
+import { safeJson } from "./safe-text.ts";
 import type { OutboxOperatorSql } from "./sql/outbox-operator.ts";
 
 type Sql = OutboxOperatorSql;
-
-// Whatever the server's default is: what is read after a lock must be what is committed by then.
-const begin = "begin isolation level read committed";
-
-const decidersValues = ({ by, why }: Decider): readonly [string, string] => [
-  safeText(by, 256),
-  safeText(why, 4_096),
-];
 
 /** Decides on one entry in one transaction. Dying before its commit decides nothing. */
 export async function decideOnEffect(
@@ -71,10 +64,7 @@ async function lockAndRecord(
   void connection.query(begin);
   void connection.query(sql.lockEffectLanes, [ids]);
   void connection.query(sql.lockRefusals, [ids]);
-  const { rows } = await connection.query<{ id: string }>(sql.insertOutboxDecision, [
-    ...[kind, ...decidersValues(decider), JSON.stringify({ id })],
-  ]);
-  return rows[0]?.id ?? "";
+  return insertDecision(connection, sql.decisions, kind, id, decider);
 }
 
 /** Applies a decision to locked entries and resolves with how many it reached. */
@@ -97,8 +87,7 @@ async function apply(
 }
 
 async function committed(connection: DriverConnection, decision: string): Promise<string> {
-  const { command } = await connection.query("commit");
-  if (command !== "COMMIT") throw new InboxError("commit-refused", "The decision was rolled back.");
+  await commit(connection);
   return decision;
 }
 
@@ -139,88 +128,18 @@ export async function decideOnEffects(
     ...[kind, ...decidersValues(decider), safeJson(filter, 65_536), expected],
   ]);
   const { matched = 0, id = null } = rows[0] ?? {};
-  return { matched, decision: id === null ? undefined : await findDecision(connection, sql, id) };
+  return { matched, decision: id === null ? undefined : await findDecision(connection, sql.decisions, id) };
 }
 
-/**
- * One batch of a decision on many, in one transaction. Dying in it leaves the batch for whoever carries on; a batch
- * that is committed is gone from the list, so nothing is decided twice, and what is refused again is another entry.
- */
-export async function carryOnEffects(
+/** The next batch of a decision on many. Effects are neither purged nor applied late. */
+export const carryOnEffects = (
   connection: DriverConnection,
   sql: Sql,
   decisionId: string,
-): Promise<BulkDecision | undefined> {
-  if (!isRowId(decisionId)) return undefined;
-  const known = await findDecision(connection, sql, decisionId);
-  if (known === undefined || known.finishedAt !== undefined) return known;
-  const { kind } = known;
-  // Effects are neither purged nor applied late.
-  if (kind !== "retry" && kind !== "discard") return known;
-  void connection.query(begin);
-  const { rows } = await connection.query<{ batch: number; entry_ids: string }>(sql.nextOutboxBatch, [
-    decisionId,
-  ]);
-  const next = rows[0];
-  if (next === undefined) {
-    void connection.query(sql.finishOutboxDecision, [decisionId]);
-  } else {
-    const total = next.entry_ids.split(",").length;
-    void connection.query(sql.lockEffectLanes, [next.entry_ids]);
-    const locked = await connection.query<{ id: string }>(sql.lockRefusals, [next.entry_ids]);
+): Promise<BulkDecision | undefined> =>
+  carryOnDecision(connection, sql.decisions, decisionId, async (decision, entryIds) => {
+    void connection.query(sql.lockEffectLanes, [entryIds]);
+    const locked = await connection.query<{ id: string }>(sql.lockRefusals, [entryIds]);
     const ids = numberArray(locked.rows.map(({ id }) => id));
-    const decided = await apply(connection, sql, kind, ids, decisionId, known);
-    void connection.query(sql.finishOutboxBatch, [decisionId, next.batch, decided, total - decided]);
-  }
-  await committed(connection, decisionId);
-  return findDecision(connection, sql, decisionId);
-}
-
-interface DecisionColumns {
-  readonly id: string;
-  readonly kind: BulkDecision["kind"];
-  readonly decided_at: Date;
-  readonly decided_by: string;
-  readonly reason: string;
-  readonly filter: string;
-  readonly matched: number;
-  readonly decided: number;
-  readonly skipped: number;
-  readonly finished_at: Date | null;
-}
-
-const toDecision = (row: DecisionColumns): BulkDecision => ({
-  ...{ id: row.id, kind: row.kind, at: row.decided_at, by: row.decided_by, why: row.reason },
-  ...{ filter: row.filter, matched: row.matched, decided: row.decided, skipped: row.skipped },
-  finishedAt: row.finished_at ?? undefined,
-});
-
-async function findDecision(
-  connection: DriverConnection,
-  sql: Sql,
-  id: string,
-): Promise<BulkDecision | undefined> {
-  const { rows } = await connection.query<DecisionColumns>(sql.findOutboxDecision, [id]);
-  return rows[0] === undefined ? undefined : toDecision(rows[0]);
-}
-
-/** Decisions on many that have batches left, oldest first. */
-export async function unfinishedOnEffects(
-  connection: DriverConnection,
-  sql: Sql,
-): Promise<readonly BulkDecision[]> {
-  const { rows } = await connection.query<DecisionColumns>(sql.unfinishedOutboxDecisions);
-  return rows.map(toDecision);
-}
-
-/** The last decisions, newest first. */
-export async function decisionsOnEffects(
-  connection: DriverConnection,
-  sql: Sql,
-  limit: number,
-): Promise<readonly BulkDecision[]> {
-  const { rows } = await connection.query<DecisionColumns>(sql.listOutboxDecisions, [
-    Math.min(Math.max(limit, 1), 1_000),
-  ]);
-  return rows.map(toDecision);
-}
+    return apply(connection, sql, decision.kind as "retry" | "discard", ids, decisionId, decision);
+  });

@@ -1,15 +1,9 @@
 import type { OutboxOperatorStore } from "../outbox-operator.ts";
 import type { Protection } from "../protection.ts";
 import { nullableTextArray, numberArray, textArray } from "./array.ts";
+import { listDecisions, unfinishedDecisions } from "./decisions.ts";
 import type { DriverConnection } from "./driver.ts";
-import {
-  carryOnEffects,
-  decideOnEffect,
-  decideOnEffects,
-  decisionsOnEffects,
-  repairOneEffect,
-  unfinishedOnEffects,
-} from "./outbox-decide.ts";
+import { carryOnEffects, decideOnEffect, decideOnEffects, repairOneEffect } from "./outbox-decide.ts";
 import {
   effectFacts,
   groupRefused,
@@ -55,8 +49,8 @@ export function outboxOperatorStore(
     decideMany: (kind, filter, decider, expected) =>
       withConnection((connection) => decideOnEffects(connection, sql, kind, filter, decider, expected)),
     carryOn: (decisionId) => withConnection((connection) => carryOnEffects(connection, sql, decisionId)),
-    unfinished: () => withConnection((connection) => unfinishedOnEffects(connection, sql)),
-    decisions: (limit) => withConnection((connection) => decisionsOnEffects(connection, sql, limit)),
+    unfinished: () => withConnection((connection) => unfinishedDecisions(connection, sql.decisions)),
+    decisions: (limit) => withConnection((connection) => listDecisions(connection, sql.decisions, limit)),
 
     report: (relayId, reports, closed) =>
       withConnection(async (connection) => {

@@ -10,25 +10,11 @@ import type {
   RepairRequest,
 } from "../quarantine-store.ts";
 import { numberArray } from "./array.ts";
+import { begin, carryOnDecision, commit, decidersValues, findDecision, insertDecision } from "./decisions.ts";
 import type { DriverConnection } from "./driver.ts";
 import { filterValues, isRowId } from "./quarantine-read.ts";
-import { safeJson, safeText } from "./safe-text.ts";
+import { safeJson } from "./safe-text.ts";
 import type { PostgresSql } from "./sql/all.ts";
-
-// Whatever the server's default is: what is read after a lock must be what is committed by then.
-const begin = "begin isolation level read committed";
-
-const limits = { by: 256, why: 4_096 };
-
-const decidersValues = ({ by, why }: Decider): readonly [string, string] => [
-  safeText(by, limits.by),
-  safeText(why, limits.why),
-];
-
-async function commit(connection: DriverConnection): Promise<void> {
-  const { command } = await connection.query("commit");
-  if (command !== "COMMIT") throw new InboxError("commit-refused", "The decision was rolled back.");
-}
 
 async function rollback(connection: DriverConnection, error: InboxError): Promise<InboxError> {
   await connection.query("rollback");
@@ -110,29 +96,13 @@ export async function decideOne(
   void connection.query(begin);
   void connection.query(sql.lockEntries, [numberArray([id])]);
   if (kind !== "discard") void connection.query(sql.lockIdentities, [numberArray([id])]);
-  const decision = await insertDecision(connection, sql, kind, id, decider);
+  const decision = await insertDecision(connection, sql.decisions, kind, id, decider);
   const decided = await apply(connection, sql, kind, numberArray([id]), decision);
   if (decided === 0) {
     return rollback(connection, (await whyNot(connection, sql, id, kind)) ?? missing(id));
   }
   await commit(connection);
   return decision;
-}
-
-async function insertDecision(
-  connection: DriverConnection,
-  sql: PostgresSql,
-  kind: string,
-  id: string,
-  decider: Decider,
-): Promise<string> {
-  const { rows } = await connection.query<{ id: string }>(sql.insertDecision, [
-    kind,
-    ...decidersValues(decider),
-    JSON.stringify({ id }),
-    1,
-  ]);
-  return rows[0]?.id ?? "";
 }
 
 /** Applies a decision to locked entries and resolves with how many it reached. */
@@ -184,7 +154,7 @@ export async function repairEntry(
       "That identity is another message's, which waits for a decision. Repair under an id of its own.";
     return rollback(connection, new InboxError("already-pending", text));
   }
-  const decision = await insertDecision(connection, sql, "repair", id, decider);
+  const decision = await insertDecision(connection, sql.decisions, "repair", id, decider);
   const inserted = await connection.query(sql.insertRepaired, [
     ...[id, digest, identity.tenant, identity.producer, identity.id],
     ...[request.key ?? null, request.type ?? null],
@@ -221,89 +191,19 @@ export async function decideMany(
   const { matched = 0, id = null } = rows[0] ?? {};
   return {
     matched,
-    decision: id === null ? undefined : await findDecision(connection, sql, id),
+    decision: id === null ? undefined : await findDecision(connection, sql.decisions, id),
   };
 }
 
-/**
- * One batch of a decision on many, in one transaction. Dying in it leaves the batch for whoever carries on; a batch
- * that is committed is gone from the list, so nothing is decided twice.
- */
-export async function carryOn(
+/** The next batch of a decision on many. */
+export const carryOn = (
   connection: DriverConnection,
   sql: PostgresSql,
   decisionId: string,
-): Promise<BulkDecision | undefined> {
-  if (!isRowId(decisionId)) return undefined;
-  const known = await findDecision(connection, sql, decisionId);
-  if (known === undefined || known.finishedAt !== undefined || known.kind === "purge") return known;
-  void connection.query(begin);
-  const { rows } = await connection.query<{ batch: number; entry_ids: string }>(sql.nextBatch, [decisionId]);
-  const next = rows[0];
-  if (next === undefined) {
-    void connection.query(sql.finishDecision, [decisionId]);
-  } else {
-    const total = next.entry_ids.split(",").length;
-    const locked = await connection.query<{ id: string }>(sql.lockEntries, [next.entry_ids]);
+): Promise<BulkDecision | undefined> =>
+  carryOnDecision(connection, sql.decisions, decisionId, async ({ kind }, entryIds) => {
+    const locked = await connection.query<{ id: string }>(sql.lockEntries, [entryIds]);
     const ids = numberArray(locked.rows.map(({ id }) => id));
-    if (known.kind !== "discard") void connection.query(sql.lockIdentities, [ids]);
-    const decided = await apply(connection, sql, known.kind, ids, decisionId);
-    void connection.query(sql.finishBatch, [decisionId, next.batch, decided, total - decided]);
-  }
-  await commit(connection);
-  return findDecision(connection, sql, decisionId);
-}
-
-interface DecisionColumns {
-  readonly id: string;
-  readonly kind: BulkDecision["kind"];
-  readonly decided_at: Date;
-  readonly decided_by: string;
-  readonly reason: string;
-  readonly filter: string;
-  readonly matched: number;
-  readonly decided: number;
-  readonly skipped: number;
-  readonly finished_at: Date | null;
-}
-
-const toDecision = (row: DecisionColumns): BulkDecision => ({
-  id: row.id,
-  kind: row.kind,
-  at: row.decided_at,
-  by: row.decided_by,
-  why: row.reason,
-  filter: row.filter,
-  matched: row.matched,
-  decided: row.decided,
-  skipped: row.skipped,
-  finishedAt: row.finished_at ?? undefined,
-});
-
-async function findDecision(
-  connection: DriverConnection,
-  sql: PostgresSql,
-  id: string,
-): Promise<BulkDecision | undefined> {
-  const { rows } = await connection.query<DecisionColumns>(sql.findDecision, [id]);
-  return rows[0] === undefined ? undefined : toDecision(rows[0]);
-}
-
-export async function unfinishedDecisions(
-  connection: DriverConnection,
-  sql: PostgresSql,
-): Promise<readonly BulkDecision[]> {
-  const { rows } = await connection.query<DecisionColumns>(sql.unfinishedDecisions);
-  return rows.map(toDecision);
-}
-
-export async function listDecisions(
-  connection: DriverConnection,
-  sql: PostgresSql,
-  limit: number,
-): Promise<readonly BulkDecision[]> {
-  const { rows } = await connection.query<DecisionColumns>(sql.listDecisions, [
-    Math.min(Math.max(limit, 1), 1_000),
-  ]);
-  return rows.map(toDecision);
-}
+    if (kind !== "discard") void connection.query(sql.lockIdentities, [ids]);
+    return apply(connection, sql, kind as DecisionOnEntries, ids, decisionId);
+  });

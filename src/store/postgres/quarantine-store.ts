@@ -3,15 +3,9 @@ import { errorShape } from "../error-shape.ts";
 import { openLength, type Protection, type StoredBody } from "../protection.ts";
 import type { ImportedEntry, ImportOutcome, QuarantineStore } from "../quarantine-store.ts";
 import { numberArray } from "./array.ts";
+import { listDecisions, unfinishedDecisions } from "./decisions.ts";
 import type { DriverConnection } from "./driver.ts";
-import {
-  carryOn,
-  decideMany,
-  decideOne,
-  listDecisions,
-  repairEntry,
-  unfinishedDecisions,
-} from "./quarantine-decide.ts";
+import { carryOn, decideMany, decideOne, repairEntry } from "./quarantine-decide.ts";
 import {
   countQuarantine,
   groupQuarantine,
@@ -78,8 +72,8 @@ export function quarantineStore(
     decideMany: (kind, filter, decider, expected) =>
       withConnection((connection) => decideMany(connection, sql, kind, filter, decider, expected)),
     carryOn: (decisionId) => withConnection((connection) => carryOn(connection, sql, decisionId)),
-    unfinished: () => withConnection((connection) => unfinishedDecisions(connection, sql)),
-    decisions: (limit) => withConnection((connection) => listDecisions(connection, sql, limit)),
+    unfinished: () => withConnection((connection) => unfinishedDecisions(connection, sql.decisions)),
+    decisions: (limit) => withConnection((connection) => listDecisions(connection, sql.decisions, limit)),
 
     purge: (decidedBeforeMs, consumer, decisionId) =>
       withConnection(async (connection) => {

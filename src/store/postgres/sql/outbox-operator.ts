@@ -1,4 +1,4 @@
-import { decisionBatchSize } from "./quarantine-decide.ts";
+import { decisionBatchSize, decisionSql } from "./decisions.ts";
 
 /** What operators ask of the outbox, with the schema's name filled in once. */
 export type OutboxOperatorSql = ReturnType<typeof outboxOperatorSql>;
@@ -11,14 +11,8 @@ export const outboxOperatorSql = (schema: string) => ({
   groupRefused: groupRefusedSql(schema),
   countRefused: countRefusedSql(schema),
   whyNotRefused: whyNotRefusedSql(schema),
-  insertOutboxDecision: insertDecisionSql(schema),
+  decisions: decisionSql(schema, "outbox_decision", "outbox_decision_batch"),
   recordOutboxDecision: recordDecisionSql(schema),
-  findOutboxDecision: `select ${decisionColumns} from ${schema}.outbox_decision d where d.id = $1::text::bigint`,
-  unfinishedOutboxDecisions: `select ${decisionColumns} from ${schema}.outbox_decision d where d.finished_at is null order by d.id`,
-  listOutboxDecisions: `select ${decisionColumns} from ${schema}.outbox_decision d order by d.id desc limit $1::int`,
-  nextOutboxBatch: nextBatchSql(schema),
-  finishOutboxBatch: finishBatchSql(schema),
-  finishOutboxDecision: finishDecisionSql(schema),
   lockEffectLanes: lockEffectLanesSql(schema),
   lockRefusals: lockRefusalsSql(schema),
   retryEffects: retryEffectsSql(schema),
@@ -132,12 +126,6 @@ select q.status, d.decided_by, q.decided_at
   left join ${schema}.outbox_decision d on d.id = q.decision_id
  where q.id = $1::text::bigint`;
 
-/** A decision on one entry, of which nothing is left to do. */
-const insertDecisionSql = (schema: string): string => `
-insert into ${schema}.outbox_decision (kind, decided_by, reason, filter, matched, decided, finished_at)
-values ($1::text, $2::text, $3::text, $4::text, 1, 1, clock_timestamp())
-returning id::text as id`;
-
 /**
  * A decision on all entries that fit, with their numbers in batches, in the order in which the effects were asked for:
  * exactly those that were counted. Nothing is written unless the count is as expected.
@@ -160,37 +148,6 @@ with matching as materialized (
   select made.id, m.batch, array_agg(m.id order by m.id) from matching m, made group by made.id, m.batch
 )
 select (select entries from counted) as matched, (select id::text from made) as id`;
-
-const decisionColumns = `
-       d.id::text as id, d.kind, d.decided_at, d.decided_by, d.reason, d.filter, d.matched, d.decided, d.skipped,
-       d.finished_at`;
-
-/** By primary key; a second process waits for it and then takes the one after. */
-const nextBatchSql = (schema: string): string => `
-select b.batch, b.entry_ids::text as entry_ids
-  from ${schema}.outbox_decision_batch b
- where b.decision_id = $1::text::bigint
- order by b.batch
- limit 1
-   for update`;
-
-/** By primary key. Behind the transaction that decided on them. */
-const finishBatchSql = (schema: string): string => `
-with gone as (
-  delete from ${schema}.outbox_decision_batch where decision_id = $1::text::bigint and batch = $2::int
-)
-update ${schema}.outbox_decision d
-   set decided = decided + $3::int, skipped = skipped + $4::int,
-       finished_at = case when not exists (select from ${schema}.outbox_decision_batch b
-                                            where b.decision_id = d.id and b.batch <> $2::int)
-                          then clock_timestamp() end
- where d.id = $1::text::bigint`;
-
-/** A decision of which no batch is left: the process that took the last one died before it could say so. */
-const finishDecisionSql = (schema: string): string => `
-update ${schema}.outbox_decision set finished_at = clock_timestamp()
- where id = $1::text::bigint and finished_at is null
-   and not exists (select from ${schema}.outbox_decision_batch b where b.decision_id = $1::text::bigint)`;
 
 /**
  * The lanes of entries, always in the same order: whoever changes the state of a lane's effects holds its row, and

@@ -1,13 +1,5 @@
+import { decisionBatchSize, decisionSql } from "./decisions.ts";
 import { quarantineFits } from "./quarantine-read.ts";
-
-/** A decision on one entry, of which nothing is left to do. */
-const insertDecisionSql = (schema: string): string => `
-insert into ${schema}.decision (kind, decided_by, reason, filter, matched, decided, finished_at)
-values ($1::text, $2::text, $3::text, $4::text, $5::int, $5::int, clock_timestamp())
-returning id::text as id`;
-
-/** How many entries one transaction decides on: few, because workers wait for the lanes that it puts messages into. */
-export const decisionBatchSize = 500;
 
 /**
  * A decision on all entries that fit, with their numbers in batches, in order of arrival: exactly those that were
@@ -32,49 +24,6 @@ with matching as materialized (
   select made.id, m.batch, array_agg(m.id order by m.id) from matching m, made group by made.id, m.batch
 )
 select (select entries from counted) as matched, (select id::text from made) as id`;
-
-const decisionColumns = `
-       d.id::text as id, d.kind, d.decided_at, d.decided_by, d.reason, coalesce(d.filter, '{}') as filter, d.matched,
-       d.decided, d.skipped, d.finished_at`;
-
-/** By primary key. */
-const findDecisionSql = (schema: string): string => `
-select ${decisionColumns} from ${schema}.decision d where d.id = $1::text::bigint`;
-
-/** By decision_unfinished. */
-const unfinishedDecisionsSql = (schema: string): string => `
-select ${decisionColumns} from ${schema}.decision d where d.finished_at is null and d.kind <> 'purge' order by d.id`;
-
-/** By primary key, backwards. */
-const listDecisionsSql = (schema: string): string => `
-select ${decisionColumns} from ${schema}.decision d order by d.id desc limit $1::int`;
-
-/** The next batch of a decision, by primary key; a second process waits for it and then takes the one after. */
-const nextBatchSql = (schema: string): string => `
-select b.batch, b.entry_ids::text as entry_ids
-  from ${schema}.decision_batch b
- where b.decision_id = $1::text::bigint
- order by b.batch
- limit 1
-   for update`;
-
-/** By primary key. Behind the transaction that decided on them. */
-const finishBatchSql = (schema: string): string => `
-with gone as (
-  delete from ${schema}.decision_batch where decision_id = $1::text::bigint and batch = $2::int
-)
-update ${schema}.decision d
-   set decided = decided + $3::int, skipped = skipped + $4::int,
-       finished_at = case when not exists (select from ${schema}.decision_batch b
-                                            where b.decision_id = d.id and b.batch <> $2::int)
-                          then clock_timestamp() end
- where d.id = $1::text::bigint`;
-
-/** A decision of which no batch is left: the process that took the last one died before it could say so, or never was one. */
-const finishDecisionSql = (schema: string): string => `
-update ${schema}.decision set finished_at = clock_timestamp()
- where id = $1::text::bigint and finished_at is null
-   and not exists (select from ${schema}.decision_batch b where b.decision_id = $1::text::bigint)`;
 
 /**
  * Locks entries, always in the order of their ids, and returns those still open. Whoever else decides on one of them
@@ -249,14 +198,8 @@ select m.processed_at is not null as processed, encode(m.fingerprint, 'hex') as 
 
 /** The statements that decide on quarantine. */
 export const quarantineDecideSql = (schema: string) => ({
-  insertDecision: insertDecisionSql(schema),
+  decisions: decisionSql(schema, "decision", "decision_batch"),
   recordDecision: recordDecisionSql(schema),
-  findDecision: findDecisionSql(schema),
-  unfinishedDecisions: unfinishedDecisionsSql(schema),
-  listDecisions: listDecisionsSql(schema),
-  nextBatch: nextBatchSql(schema),
-  finishBatch: finishBatchSql(schema),
-  finishDecision: finishDecisionSql(schema),
   lockEntries: lockEntriesSql(schema),
   lockIdentities: lockIdentitiesSql(schema),
   retryEntries: retryEntriesSql(schema),
