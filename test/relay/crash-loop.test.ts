@@ -71,9 +71,10 @@ for (const destination of ["there", "batched"]) {
     assert.match(entry!.error, /died 2 times/);
     await until(place.waiting, (waiting) => waiting.length === 2);
     assert.deepEqual(await place.waiting(), ["killer", "behind"]);
-    // Once unmarked, and as often as is allowed behind a mark.
-    assert.equal(begun.filter((name) => name === `${destination} killer`).length, 3);
-    assert.equal(deaths(), 3);
+    // Once unmarked, and as often as is allowed behind a mark; a relay that has not yet heard of the death is one more.
+    const died = begun.filter((name) => name === `${destination} killer`).length;
+    assert.ok(died === 3 || died === 4, `${died} deaths`);
+    assert.equal(deaths(), died);
     const attempts = await place.attempts();
     for (const id of others) assert.equal(attempts.filter((line) => line === `${id}: sent`).length, 2);
     assert.equal(attempts.filter((line) => !line.endsWith(": sent")).length, 1);
@@ -82,7 +83,7 @@ for (const destination of ["there", "batched"]) {
     // The decision is a person's: what was behind it goes on, and nothing dies any more.
     await desk.discard(entry!.id, { by: "ann", why: "it kills" });
     await until(place.waiting, (waiting) => waiting.length === 0);
-    assert.equal(deaths(), 3);
+    assert.equal(deaths(), died);
   });
 }
 
