@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { bundle } from "../../scripts/bundle.ts";
 
-const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
-const tsx = fileURLToPath(import.meta.resolve("tsx"));
+// As one JavaScript file: it starts in a fifth of the processor time that loading TypeScript takes.
+const main = await bundle(resolve(import.meta.dirname, "../../src/cli/main.ts"));
 
 export interface RunOptions {
   /** Added to an environment that names no database. */
@@ -23,7 +23,7 @@ export interface RunResult {
 export function spawnInbox(args: readonly string[], options: RunOptions = {}): ChildProcess {
   const named = /^(PG|DATABASE_URL|TEST_|NODE_TEST_CONTEXT)/;
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !named.test(name)));
-  return spawn(process.execPath, ["--import", tsx, main, ...args], {
+  return spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,
     env: { ...env, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
