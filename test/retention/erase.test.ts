@@ -148,6 +148,34 @@ test("effects: what is to be sent is not erased, what destinations answered is",
   assert.deepEqual(await leftIn(secret), []);
 });
 
+test("effects: those that lie in a bundle are to be sent, too", async (t) => {
+  const { pool, inbox, admin, message } = await eraseCase(t);
+  await inbox.process(message("order-1", "x"), async (_message, { outbox }) => {
+    for (let i = 0; i < 20; i++) outbox.send({ destination: "email", payload: secret });
+  });
+  const { rowCount } = await pool.query("select from outbox_bundle");
+  assert.equal(rowCount, 1);
+  await assert.rejects(
+    admin.erase(consumer, identity("order-1"), ann),
+    /20 effects of the message are still/,
+  );
+});
+
+test("a message whose identity lies in the closed generation is erased as any other", async (t) => {
+  const { pool, store, inbox, admin, message, leftIn } = await eraseCase(t);
+  await inbox.process(message("order-1", "x"), async () => undefined);
+  await pool.query(
+    `insert into answer (digest, consumer, request, status, headers, body)
+     select digest, consumer, '', 200, '{}', convert_to($1, 'utf8') from message`,
+    [secret],
+  );
+  const rotation = { windowMs: 1_000, skewMs: 0, lockTimeoutMs: 5_000 };
+  assert.equal(await store.retention.rotate(rotation), "rotated");
+  assert.equal((await pool.query("select from message")).rowCount, 0);
+  assert.equal((await admin.erase(consumer, identity("order-1"), ann)).answers, 1);
+  assert.deepEqual(await leftIn(secret), []);
+});
+
 test("an erasure needs who and why, and an identity that is known", async (t) => {
   const { inbox, admin, message } = await eraseCase(t);
   await inbox.process(message("order-1", "x"), async () => undefined);

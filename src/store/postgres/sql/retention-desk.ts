@@ -20,7 +20,12 @@ select count(*)::float8 as identities
 
 /** All that is known of the identity is locked, by primary keys: no worker handles it and nobody decides meanwhile. */
 const lockIdentitySql = (schema: string): string => `
-select from ${schema}.message where digest = $1::text::uuid for update`;
+with held as (
+  select m.digest from ${schema}.message m where m.digest = $1::text::uuid for update
+)
+select h.digest from held h
+union all
+select c.digest from ${schema}.message_closed c where c.digest = $1::text::uuid`;
 
 const lockPendingSql = (schema: string): string => `
 select from ${schema}.pending where digest = $1::text::uuid for update`;
@@ -35,9 +40,11 @@ const ofMessage = `
         or exists (select from unnest($2::text[], $3::text[]) as e (destination, id)
                     where e.destination = o.destination and e.id = o.effect_id))`;
 
-/** A scan of what waits. */
+/** A scan of what waits. Ids in a bundle stand in one text, and follow from their messages. */
 const countWaitingEffectsSql = (schema: string): string => `
-select count(*)::int as effects from ${schema}.outbox o where ${ofMessage}`;
+select ((select count(*) from ${schema}.outbox o where ${ofMessage})
+        + (select coalesce(sum(length(b.ids) - length(replace(b.ids, replace($1::text, '-', '') || '-', ''))), 0) / 33
+             from ${schema}.outbox_bundle b))::int as effects`;
 
 /** A pending message becomes an entry that is decided on, without its body: it will not be handled. */
 const discardPendingSql = (schema: string): string => `
