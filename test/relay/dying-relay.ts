@@ -43,6 +43,8 @@ const store = postgres(pool, { schema: plan.schema, prepare: false });
 const relay = createRelay({
   store,
   leaseMs: 400,
+  // They are killed by nobody's fault.
+  maxCrashes: 1_000,
   destinations: {
     there:
       plan.inboxSchema === undefined

@@ -153,7 +153,10 @@ test("relays are killed at random while others work and effects come in: nothing
     relays.push(fresh);
   }
   await sender;
-  await until(place.waiting, (waiting) => waiting.length === 0);
+  await until(place.waiting, (waiting) => waiting.length === 0).finally(async () => {
+    const { rows } = await place.pool.query("select effect_id, code, error from outbox_refusal");
+    assert.deepEqual(rows, []);
+  });
   inOrder(arrived);
   assert.equal((await place.attempts()).length, count);
 });
