@@ -42,7 +42,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   // Operators decide on what was refused as they do on messages.
   outbox: ["store", "message", "telemetry", "quarantine"],
   // A queue is asked for by its source's client, whose errors are never printed.
-  relay: ["outbox", "store", "message", "telemetry", "sources/sqs/client", "sources/sqs/sdk-error"],
+  relay: [
+    ...["outbox", "store", "message", "telemetry"],
+    ...["sources/sqs/client", "sources/sqs/sdk-error", "sources/rabbitmq/held-connection"],
+  ],
   // How long brokers keep messages is asked in the ways their sources have.
   retention: ["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],
   // Lists of what was sent are files of lines, too.

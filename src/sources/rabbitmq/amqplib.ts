@@ -1,4 +1,5 @@
 import type { AmqpChannel, AmqpClient, ChannelEvents, ConnectionEvents } from "./client.ts";
+import { holdConnection } from "./held-connection.ts";
 
 /** The part of what `amqplib.connect(...)` resolves with that is used. */
 export interface AmqplibConnection {
@@ -43,54 +44,18 @@ export function amqplibClient(
   connect: () => Promise<AmqplibConnection>,
   { blocked }: ConnectionEvents,
 ): AmqpClient {
-  let current: Promise<AmqplibConnection> | undefined;
-  let lastError: Error | undefined;
   let version: string | undefined;
-
-  async function start(forget: () => void): Promise<AmqplibConnection> {
-    const connection = await connect();
-    const lose = (error?: Error): void => {
-      lastError = error ?? lastError;
-      forget();
-    };
-    lastError = undefined;
-    connection.on("error", lose);
-    connection.on("close", lose);
-    connection.on("blocked", blocked);
-    version = versionOf(connection);
-    return connection;
-  }
-
-  function connected(): Promise<AmqplibConnection> {
-    if (current !== undefined) return current;
-    const forget = (): void => {
-      if (current === starting) current = undefined;
-    };
-    const starting = start(forget);
-    starting.catch(forget);
-    return (current = starting);
-  }
-
-  async function drop(): Promise<void> {
-    const last = current;
-    current = undefined;
-    await last?.then((connection) => connection.close()).catch(() => undefined);
-  }
-
-  return {
-    async open(events) {
-      const from = connected();
-      const connection = await from;
-      try {
-        return channelOf(await connection.createChannel(), events, () => lastError);
-      } catch (error) {
-        // A connection that opens no channel is of no use; the next call makes another one.
-        if (current === from) void drop();
-        throw error;
-      }
+  const held = holdConnection(connect, {
+    made(connection) {
+      connection.on("blocked", blocked);
+      version = versionOf(connection);
     },
+  });
+  return {
+    open: (events) =>
+      held.open(async (connection) => channelOf(await connection.createChannel(), events, held.lastError)),
     version: () => version,
-    close: drop,
+    close: held.close,
   };
 }
 

@@ -1,3 +1,4 @@
+import { holdConnection } from "../../../sources/rabbitmq/held-connection.ts";
 import type { PublishChannel, PublishClient, PublishEvents } from "./publish-channel.ts";
 
 /** The part of what `amqplib.connect(...)` resolves with that publishing uses. */
@@ -33,58 +34,22 @@ export interface AmqplibReturn {
 
 /** Connects with `connect` when there is no connection; amqplib itself does not connect again. */
 export function amqplibPublisher(connect: () => Promise<AmqplibPublishConnection>): PublishClient {
-  let current: Promise<AmqplibPublishConnection> | undefined;
-  let lastError: Error | undefined;
   let blocked: string | undefined;
-
-  async function start(forget: () => void): Promise<AmqplibPublishConnection> {
-    const connection = await connect();
-    const lose = (error?: Error): void => {
-      lastError = error ?? lastError;
-      forget();
-    };
-    lastError = undefined;
-    blocked = undefined;
-    connection.on("error", lose);
-    connection.on("close", lose);
-    connection.on("blocked", (reason) => (blocked = reason || "for no reason that it gives"));
-    connection.on("unblocked", () => (blocked = undefined));
-    return connection;
-  }
-
-  function connected(): Promise<AmqplibPublishConnection> {
-    if (current !== undefined) return current;
-    const forget = (): void => {
-      if (current !== starting) return;
-      current = undefined;
-      blocked = undefined;
-    };
-    const starting = start(forget);
-    starting.catch(forget);
-    return (current = starting);
-  }
-
-  async function drop(): Promise<void> {
-    const last = current;
-    current = undefined;
-    blocked = undefined;
-    await last?.then((connection) => connection.close()).catch(() => undefined);
-  }
-
-  return {
-    async open(events) {
-      const from = connected();
-      const connection = await from;
-      try {
-        return channelOf(await connection.createConfirmChannel(), events, () => lastError);
-      } catch (error) {
-        // A connection that opens no channel is of no use; the next call makes another one.
-        if (current === from) void drop();
-        throw error;
-      }
+  const goesOn = (): void => void (blocked = undefined);
+  const held = holdConnection(connect, {
+    made(connection) {
+      connection.on("blocked", (reason) => (blocked = reason || "for no reason that it gives"));
+      connection.on("unblocked", goesOn);
     },
+    gone: goesOn,
+  });
+  return {
+    open: (events) =>
+      held.open(async (connection) =>
+        channelOf(await connection.createConfirmChannel(), events, held.lastError),
+      ),
     blocked: () => blocked,
-    close: drop,
+    close: held.close,
   };
 }
 
