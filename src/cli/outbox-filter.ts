@@ -1,4 +1,4 @@
-import { Option, type Command } from "commander";
+import type { Command } from "commander";
 import type { RefusedFilter } from "../store/outbox-operator.ts";
 import type { QuarantineStatus } from "../store/quarantine-entry.ts";
 import { moment } from "./quarantine-filter.ts";
@@ -38,19 +38,9 @@ export const addRefusedFilter = (command: Command): Command =>
     .option("--until <time>", "only what was refused before this time", moment)
     .option("--text <text>", "only with this text in the error, whatever its case");
 
-/** `--status`, for what may be about decided entries too. */
-export const refusedStatusOption = (): Option =>
-  new Option("--status <status>", "only with this status")
-    .choices(["open", "retried", "repaired", "discarded", "all"])
-    .default("open");
-
 /** The filter among a command's options. */
 export function refusedFilterOf(options: RefusedFilterOptions): RefusedFilter {
   const { destination, code, group, tenant, producer, effectId, type, key, since, until, text, status } =
     options;
   return { destination, code, group, tenant, producer, effectId, type, key, since, until, text, status };
 }
-
-/** Whether the filter leaves anything out. */
-export const refusedFilterLeavesOut = ({ status: _, ...filter }: RefusedFilter): boolean =>
-  Object.values(filter).some((part) => part !== undefined);

@@ -7,12 +7,8 @@ import { addDeciderOptions, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
-import {
-  addRefusedFilter,
-  refusedFilterLeavesOut,
-  refusedFilterOf,
-  type RefusedFilterOptions,
-} from "../outbox-filter.ts";
+import { addRefusedFilter, refusedFilterOf, type RefusedFilterOptions } from "../outbox-filter.ts";
+import { leavesOut } from "../quarantine-filter.ts";
 import type { Action } from "../program.ts";
 import { counted } from "../table.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
@@ -65,7 +61,7 @@ export function outboxDecideCommand(io: Io, ended: Action, kind: Kind): Command 
     .action((ids: readonly string[], options: Options) => {
       const filter = refusedFilterOf(options);
       const missing = "Say which effects: by their entries' ids, by a filter such as --group, or --all.";
-      checkChoice(ids, refusedFilterLeavesOut(filter), options.all === true, missing);
+      checkChoice(ids, leavesOut(filter), options.all === true, missing);
       return withStore(io, options, async ({ outbox }) => {
         if (options.dryRun) return ended(await preview(io, outbox, ids, filter, options));
         const words: DecisionWords = { noun: "outbox", kind, one: "Effect", done: about[kind].done };

@@ -4,12 +4,8 @@ import { age } from "../age.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
-import {
-  addRefusedFilter,
-  refusedFilterOf,
-  refusedStatusOption,
-  type RefusedFilterOptions,
-} from "../outbox-filter.ts";
+import { addRefusedFilter, refusedFilterOf, type RefusedFilterOptions } from "../outbox-filter.ts";
+import { statusOption } from "../quarantine-filter.ts";
 import type { Action } from "../program.ts";
 import { cell, tableOf } from "../table.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
@@ -23,7 +19,7 @@ interface Options extends RefusedFilterOptions, StoreOptions {
 export function outboxGroupsCommand(io: Io, ended: Action): Command {
   return addRefusedFilter(storeCommand("groups"))
     .description("count refusals that look alike, by destination and error; with --json one object a line")
-    .addOption(refusedStatusOption())
+    .addOption(statusOption())
     .option("--limit <n>", "at most so many groups", wholeNumber(1, 10_000), 100)
     .addOption(jsonOption())
     .action((options: Options) =>

@@ -4,12 +4,8 @@ import { age } from "../age.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
-import {
-  addRefusedFilter,
-  refusedFilterOf,
-  refusedStatusOption,
-  type RefusedFilterOptions,
-} from "../outbox-filter.ts";
+import { addRefusedFilter, refusedFilterOf, type RefusedFilterOptions } from "../outbox-filter.ts";
+import { statusOption } from "../quarantine-filter.ts";
 import type { Action } from "../program.ts";
 import { cell, tableOf } from "../table.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
@@ -24,7 +20,7 @@ interface Options extends RefusedFilterOptions, StoreOptions {
 export function outboxListCommand(io: Io, ended: Action): Command {
   return addRefusedFilter(storeCommand("list"))
     .description("list refused effects, newest first; with --json one object a line")
-    .addOption(refusedStatusOption())
+    .addOption(statusOption())
     .option("--limit <n>", "at most so many entries", wholeNumber(1, 1_000), 100)
     .option("--after <id>", "entries that follow this one, to read on")
     .addOption(jsonOption())
