@@ -123,7 +123,7 @@ export async function decideOnEffects(
   expected: number,
 ): Promise<BulkAnswer> {
   const open: RefusedFilter = { ...filter, status: "open" };
-  const { rows } = await connection.query<{ matched: number; id: string | null }>(sql.recordOutboxDecision, [
+  const { rows } = await connection.query<{ matched: number; id: string | null }>(sql.decisions.record, [
     ...refusedValues(open),
     ...[kind, ...decidersValues(decider), safeJson(filter, 65_536), expected],
   ]);

@@ -184,7 +184,7 @@ export async function decideMany(
   expected: number,
 ): Promise<BulkAnswer> {
   const open: QuarantineFilter = { ...filter, status: "open" };
-  const { rows } = await connection.query<{ matched: number; id: string | null }>(sql.recordDecision, [
+  const { rows } = await connection.query<{ matched: number; id: string | null }>(sql.decisions.record, [
     ...filterValues(open),
     ...[kind, ...decidersValues(decider), safeJson(filter, 65_536), expected],
   ]);

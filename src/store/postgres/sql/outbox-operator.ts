@@ -1,4 +1,4 @@
-import { decisionBatchSize, decisionSql } from "./decisions.ts";
+import { decisionSql } from "./decisions.ts";
 
 /** What operators ask of the outbox, with the schema's name filled in once. */
 export type OutboxOperatorSql = ReturnType<typeof outboxOperatorSql>;
@@ -11,8 +11,7 @@ export const outboxOperatorSql = (schema: string) => ({
   groupRefused: groupRefusedSql(schema),
   countRefused: countRefusedSql(schema),
   whyNotRefused: whyNotRefusedSql(schema),
-  decisions: decisionSql(schema, "outbox_decision", "outbox_decision_batch"),
-  recordOutboxDecision: recordDecisionSql(schema),
+  decisions: decisionSql(schema, "outbox_decision", "outbox_refusal", refusedFits),
   lockEffectLanes: lockEffectLanesSql(schema),
   lockRefusals: lockRefusalsSql(schema),
   retryEffects: retryEffectsSql(schema),
@@ -125,29 +124,6 @@ select q.status, d.decided_by, q.decided_at
   from ${schema}.outbox_refusal q
   left join ${schema}.outbox_decision d on d.id = q.decision_id
  where q.id = $1::text::bigint`;
-
-/**
- * A decision on all entries that fit, with their numbers in batches, in the order in which the effects were asked for:
- * exactly those that were counted. Nothing is written unless the count is as expected.
- */
-const recordDecisionSql = (schema: string): string => `
-with matching as materialized (
-  select q.id, (row_number() over (order by q.position) - 1) / ${decisionBatchSize} as batch
-    from ${schema}.outbox_refusal q
-   where ${refusedFits}
-), counted as materialized (
-  select count(*)::int as entries from matching
-), made as (
-  insert into ${schema}.outbox_decision (kind, decided_by, reason, filter, matched, finished_at)
-  select $13::text, $14::text, $15::text, $16::text, c.entries, case when c.entries = 0 then clock_timestamp() end
-    from counted c
-   where c.entries = $17::int
-  returning id
-), batches as (
-  insert into ${schema}.outbox_decision_batch (decision_id, batch, entry_ids)
-  select made.id, m.batch, array_agg(m.id order by m.id) from matching m, made group by made.id, m.batch
-)
-select (select entries from counted) as matched, (select id::text from made) as id`;
 
 /**
  * The lanes of entries, always in the same order: whoever changes the state of a lane's effects holds its row, and

@@ -1,29 +1,5 @@
-import { decisionBatchSize, decisionSql } from "./decisions.ts";
+import { decisionSql } from "./decisions.ts";
 import { quarantineFits } from "./quarantine-read.ts";
-
-/**
- * A decision on all entries that fit, with their numbers in batches, in order of arrival: exactly those that were
- * counted, whatever comes meanwhile. Nothing is written unless the count is as expected. One scan, and one row for
- * each batch; the entries themselves are reached later, batch by batch.
- */
-const recordDecisionSql = (schema: string): string => `
-with matching as materialized (
-  select q.id, (row_number() over (order by q.position) - 1) / ${decisionBatchSize} as batch
-    from ${schema}.quarantine q
-   where ${quarantineFits}
-), counted as materialized (
-  select count(*)::int as entries from matching
-), made as (
-  insert into ${schema}.decision (kind, decided_by, reason, filter, matched, finished_at)
-  select $13::text, $14::text, $15::text, $16::text, c.entries, case when c.entries = 0 then clock_timestamp() end
-    from counted c
-   where c.entries = $17::int
-  returning id
-), batches as (
-  insert into ${schema}.decision_batch (decision_id, batch, entry_ids)
-  select made.id, m.batch, array_agg(m.id order by m.id) from matching m, made group by made.id, m.batch
-)
-select (select entries from counted) as matched, (select id::text from made) as id`;
 
 /**
  * Locks entries, always in the order of their ids, and returns those still open. Whoever else decides on one of them
@@ -198,8 +174,7 @@ select m.processed_at is not null as processed, encode(m.fingerprint, 'hex') as 
 
 /** The statements that decide on quarantine. */
 export const quarantineDecideSql = (schema: string) => ({
-  decisions: decisionSql(schema, "decision", "decision_batch"),
-  recordDecision: recordDecisionSql(schema),
+  decisions: decisionSql(schema, "decision", "quarantine", quarantineFits),
   lockEntries: lockEntriesSql(schema),
   lockIdentities: lockIdentitiesSql(schema),
   retryEntries: retryEntriesSql(schema),
