@@ -63,7 +63,7 @@ function keeper(
         async beforeStart() {
           rmSync(path, { force: true });
         },
-        check: () => speaksPostgres(readFileSync(path, "utf8")),
+        check: async () => speaksPostgres(readFileSync(path, "utf8")),
       };
     },
   };
