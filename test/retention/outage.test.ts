@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { receiveMessage } from "../../src/message/create-message.ts";
-import { createCleanup, type Cleanup } from "../../src/retention/retention.ts";
 import type { Delivery, Intake, Source } from "../../src/sources/source.ts";
-import { gate, recordEffect, testInbox } from "../inbox/support.ts";
-
-const hour = 3_600_000;
+import { gate, recordEffect } from "../inbox/support.ts";
+import { hour, options, outageCase } from "./outage-case.ts";
 
 /** A log that can be rewound, as a partition of Kafka. */
 interface Log {
@@ -46,47 +44,14 @@ function reader(log: Log): Source {
   };
 }
 
-async function outageCase(t: TestContext) {
-  const given = await testInbox(t);
-  const { pool, store } = given;
-  const cleanup = (): Cleanup =>
-    createCleanup({ store, windowsMs: { accounting: hour }, skewMs: 60_000, dutyPercent: 100 });
-  /** So much time passes for all that the database holds. */
-  const pass = async (hours: number): Promise<void> => {
-    const columns = {
-      message: ["processed_at"],
-      source_clock: ["since", "caught_up_at", "advanced_at"],
-      source_worker: ["caught_up_at", "seen_until"],
-      source_stop: ["from_at", "to_at"],
-      ledger_stretch: ["oldest"],
-      worker: ["lease_until", "closed_at"],
-    };
-    for (const [table, names] of Object.entries(columns)) {
-      const sets = names.map((name) => `${name} = ${name} - $1 * interval '1 hour'`).join(", ");
-      await pool.query(`update ${table} set ${sets}`, [hours]);
-    }
-  };
-  const untilCaughtUp = async (after?: Date): Promise<Date> => {
-    for (;;) {
-      const [clock] = await store.progress.list("accounting");
-      const at = clock?.caughtUpAt;
-      if (clock?.state === "caught-up" && at !== undefined && (after === undefined || at > after)) return at;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  };
-  return { ...given, cleanup, pass, untilCaughtUp };
-}
-
 const records = (from: number, to: number, minutesAgo: number): Log["records"] =>
   Array.from({ length: to - from }, (_, i) => ({
     id: `m${from + i}`,
     sentAt: new Date(Date.now() - minutesAgo * 60_000),
   }));
 
-const options = { progressEveryMs: 250 } as const;
-
 test("service down two hours, cleanup due, offsets rewound: nothing runs twice", async (t) => {
-  const { pool, inbox, effects, quarantined, cleanup, pass, untilCaughtUp } = await outageCase(t);
+  const { pool, inbox, effects, quarantined, cleanup, down, untilCaughtUp, swept } = await outageCase(t);
   const log: Log = { records: records(0, 20, 5), committed: 0 };
   const before = inbox.run(reader(log), recordEffect, options);
   await untilCaughtUp();
@@ -96,9 +61,9 @@ test("service down two hours, cleanup due, offsets rewound: nothing runs twice",
   await before.stop();
   assert.equal(log.committed, 20);
 
-  await pass(2);
-  const down = await cleanup().once();
-  assert.deepEqual([down.identities, down.consumers[0]?.waitsFor], [0, ["log:orders"]], "it is down");
+  await down(2);
+  const away = await cleanup().once();
+  assert.deepEqual([away.identities, away.consumers[0]?.waitsFor], [0, ["log:orders"]], "it is down");
 
   // Meanwhile others sent on; and somebody sets the offsets back.
   log.records.push(...records(20, 40, 90));
@@ -122,12 +87,7 @@ test("service down two hours, cleanup due, offsets rewound: nothing runs twice",
   const opened = new Date(Date.now() - 60_000);
   held.open();
   await untilCaughtUp(opened);
-  const due = await cleanup().once();
-  assert.deepEqual(
-    [due.identities, due.consumers[0]?.waitsFor],
-    [0, []],
-    "half an hour and two of standing still are half an hour",
-  );
+  assert.equal(await swept(), 0, "half an hour and two of standing still are half an hour");
   // And once more, from the very beginning.
   await after.stop();
   log.committed = 0;
@@ -141,18 +101,13 @@ test("service down two hours, cleanup due, offsets rewound: nothing runs twice",
 });
 
 test("what is forgotten when its time is over and then comes again is late, and does not run", async (t) => {
-  const { pool, inbox, effects, quarantined, cleanup, pass, untilCaughtUp } = await outageCase(t);
+  const { pool, inbox, effects, quarantined, ranOn, untilCaughtUp, swept } = await outageCase(t);
   const log: Log = { records: records(0, 20, 5), committed: 0 };
   const run = inbox.run(reader(log), recordEffect, options);
   await untilCaughtUp();
   await pool.query("update source_clock set since = since - interval '1 day'");
-  // Three hours in which it ran on, with nothing to do.
-  const caught = await untilCaughtUp();
-  await pass(3);
-  await pool.query("update source_clock set caught_up_at = now(), advanced_at = now()");
-  assert.ok(caught);
-  const swept = await cleanup().once();
-  assert.equal(swept.identities, 20);
+  await ranOn(3);
+  assert.equal(await swept(), 20);
   await run.stop();
   log.committed = 0;
   // Their time goes with them: they were sent three hours ago.
