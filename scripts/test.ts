@@ -13,6 +13,7 @@ import { kinds } from "../test/services/kinds.ts";
 import { sharedService, type Shared } from "../test/services/shared.ts";
 import type { Kind } from "../test/services/way.ts";
 import { startSharedServer } from "../test/support/server.ts";
+import { bundleTests, type TestBundles } from "./bundle-tests.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const perFileTimeoutMs = 4 * 60_000;
@@ -47,19 +48,23 @@ async function main(argv: readonly string[]): Promise<number> {
         ? "the PostgreSQL of DATABASE_URL"
         : `PostgreSQL ${server.major} started for the run`),
   );
+  const bundles = await bundleTests(files);
+  // Test files are started with the flags of this process, and need no TypeScript any more.
+  process.execArgv.splice(0, Infinity, "--enable-source-maps");
   // A conformance test is many processes of its own with deadlines: beside everything else it would measure the machine.
-  const crowded = files.filter((file) => file.includes(join("test", "conformance")));
-  const others = files.filter((file) => !crowded.includes(file));
+  const crowded = bundles.files.filter((file) => file.includes(join("test", "conformance")));
+  const others = bundles.files.filter((file) => !crowded.includes(file));
   // Else each would end with the last of the files that happen to use it, and start again for the next.
   const held = services();
   for (const { shared } of held) shared.hold();
   try {
-    const first = others.length > 0 ? await runFiles(others, availableParallelism() + 1) : 0;
-    const second = crowded.length > 0 ? await runFiles(crowded, 2) : 0;
+    const first = others.length > 0 ? await runFiles(bundles, others, availableParallelism() + 1) : 0;
+    const second = crowded.length > 0 ? await runFiles(bundles, crowded, 2) : 0;
     return first || second;
   } finally {
     await endServices(held);
     await server?.stop();
+    bundles.remove();
   }
 }
 
@@ -82,11 +87,16 @@ async function endServices(held: ReturnType<typeof services>): Promise<void> {
   if (used.length > 0) console.log(`\nServices:\n${used.map((line) => `  ${line}`).join("\n")}`);
 }
 
-async function runFiles(files: readonly string[], concurrency: number): Promise<number> {
+async function runFiles(
+  bundles: TestBundles,
+  files: readonly string[],
+  concurrency: number,
+): Promise<number> {
   const counts = new Map<string, number>();
   const skipped: string[] = [];
   const open: string[] = [];
-  const where = (file: string | undefined): string => (file === undefined ? "" : `${relative(root, file)}: `);
+  const where = (file: string | undefined): string =>
+    file === undefined ? "" : `${relative(root, bundles.sourceOf(file))}: `;
   const stream = run({
     files: [...files],
     concurrency,

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import fc from "fast-check";
 import {
   batch,
@@ -11,9 +13,8 @@ import {
   type MessageHandler,
   type Processed,
 } from "../../src/index.ts";
-import type * as ErrorsModule from "../../src/errors.ts";
-import type * as HandlerModule from "../../src/inbox/handler.ts";
-import type * as StatementModule from "../../src/store/statement.ts";
+import { bundle } from "../../scripts/bundle.ts";
+import type * as Package from "../../src/index.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
 import { testPool } from "../support/postgres.ts";
@@ -154,20 +155,17 @@ test("fails a handler whose list holds something else than statements, instead o
 
 test("knows statements and words of another copy of the package", async (t) => {
   const { inbox, effects } = await testInbox(t);
-  // A query in the name makes Node load the file a second time.
-  const copy = (path: string): string => `${new URL(path, import.meta.url).href}?copy`;
-  const statements = (await import(copy("../../src/store/statement.ts"))) as typeof StatementModule;
-  const handlers = (await import(copy("../../src/inbox/handler.ts"))) as typeof HandlerModule;
-  const errors = (await import(copy("../../src/errors.ts"))) as typeof ErrorsModule;
-  assert.notEqual(statements.sql, sql);
-  assert.notEqual(errors.PermanentError, PermanentError);
+  const file = await bundle(join(import.meta.dirname, "../../src/index.ts"));
+  const copy = (await import(pathToFileURL(file).href)) as typeof Package;
+  assert.notEqual(copy.sql, sql);
+  assert.notEqual(copy.PermanentError, PermanentError);
   const outcomes = await inbox.processBatch(
     ["m1", "m2", "m3", "m4"].map((id) => message(id)),
     ({ id }) => {
-      if (id === "m2") return handlers.quarantine("no");
-      if (id === "m3") return handlers.retryIn(5);
-      if (id === "m4") throw new errors.PermanentError("no");
-      return statements.sql`insert into effect (message_id) values (${id})`;
+      if (id === "m2") return copy.quarantine("no");
+      if (id === "m3") return copy.retryIn(5);
+      if (id === "m4") throw new copy.PermanentError("no");
+      return copy.sql`insert into effect (message_id) values (${id})`;
     },
   );
   assert.deepEqual(outcomesOf(outcomes), ["applied", "rejected", "failed", "rejected"]);

@@ -18,9 +18,16 @@ export interface Queue {
   /** Sends texts, or messages, ten a request, in order. */
   send(messages: readonly (string | Sent)[]): Promise<void>;
   /** What SQS says of its messages: waiting, and handed over and not settled. */
-  counts(): Promise<{ readonly waiting: number; readonly inFlight: number }>;
-  /** Resolves when the queue holds nothing; rejects after 20 s. */
+  counts(): Promise<Counts>;
+  /** Resolves when that is what it holds; rejects after 30 s. */
+  until(wanted: Counts): Promise<void>;
+  /** Resolves when the queue holds nothing; rejects after 30 s. */
   empty(): Promise<void>;
+}
+
+export interface Counts {
+  readonly waiting: number;
+  readonly inFlight: number;
 }
 
 export interface Sent {
@@ -71,11 +78,23 @@ export async function testQueue(t: TestContext, options: QueueOptions = {}): Pro
 }
 
 function queueAt(client: SQSClient, facts: SqsFacts, queueUrl: string): Queue {
-  const counts = async (): Promise<{ waiting: number; inFlight: number }> => {
+  const counts = async (): Promise<Counts> => {
     const attributes = await attributesOf(client, queueUrl);
     const number = (name: string): number => Number(attributes[`ApproximateNumberOfMessages${name}`] ?? 0);
     return { waiting: number("") + number("Delayed"), inFlight: number("NotVisible") };
   };
+  async function until(wanted: Counts): Promise<void> {
+    const deadline = performance.now() + 30_000;
+    for (;;) {
+      const { waiting, inFlight } = await counts();
+      if (waiting === wanted.waiting && inFlight === wanted.inFlight) return;
+      if (performance.now() > deadline)
+        throw new Error(
+          `The queue holds ${waiting} waiting, ${inFlight} in flight, not ${JSON.stringify(wanted)}.`,
+        );
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
   return {
     client,
     facts,
@@ -88,16 +107,8 @@ function queueAt(client: SQSClient, facts: SqsFacts, queueUrl: string): Queue {
         if ((Failed ?? []).length > 0) throw new Error(`Not sent: ${JSON.stringify(Failed)}`);
       }
     },
-    async empty() {
-      const deadline = performance.now() + 20_000;
-      for (;;) {
-        const { waiting, inFlight } = await counts();
-        if (waiting + inFlight === 0) return;
-        if (performance.now() > deadline)
-          throw new Error(`The queue still holds ${waiting} waiting, ${inFlight} in flight.`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    },
+    until,
+    empty: () => until({ waiting: 0, inFlight: 0 }),
   };
 }
 
