@@ -28,22 +28,29 @@ const writes = [
  * called before the pool connects. The point inside a handler is the handler's own to tell.
  */
 export function watchPoints(pool: pg.Pool, reachedAny: (point: Point) => void): void {
-  // Taking pending messages commits too; the commit that is meant follows on handlers.
+  // The commit that is meant follows on handlers; putting off a message commits too.
   let handled = false;
   const reached = (point: Point): void => {
     if (point === "commit sent" && !handled) return;
-    handled = point === "handled";
+    if (point === "handled") handled = true;
+    // Pending messages may be taken between the two, on another connection.
+    if (point === "commit sent" || point === "committed") handled = false;
     reachedAny(point);
   };
   for (const [point, channel] of Object.entries(channels)) channel.subscribe(() => reached(point as Point));
   // Lanes are given back with the next taking, which leaves in the turn of the outcomes.
   telemetry.outcome.subscribe(() => void setImmediate(() => reached("giving back")));
   pool.on("connect", (client) => {
+    // Taking pending messages sends begin and commit in one write: no transaction is open before it.
+    const inTransaction = (): boolean => client.getTransactionStatus() === "T";
     const { stream } = (client as unknown as { connection: { stream: NodeJS.WritableStream } }).connection;
     const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
     const watched = (...parts: unknown[]): boolean => {
       const [bytes] = parts;
-      const meant = writes.filter(({ text }) => Buffer.isBuffer(bytes) && bytes.includes(text));
+      const meant = writes.filter(
+        ({ point, text }) =>
+          Buffer.isBuffer(bytes) && bytes.includes(text) && (point !== "commit sent" || inTransaction()),
+      );
       for (const { point, leaves } of meant) if (!leaves) reached(point);
       // The socket takes it at once, so it is with the kernel when this returns.
       const flushed = write(...parts);
