@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { InboxError } from "../errors.ts";
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import { errorText } from "./classify-error.ts";
 import { busy, failUncounted, quarantineItem } from "./fail.ts";
 import { createGate } from "./gate.ts";
@@ -43,7 +43,7 @@ export function createCrashGuard(
     } catch (error) {
       if (error instanceof InboxError && error.code === "consumer-retired") return onRetired(error);
       // A lease that runs out while the database is away makes this worker look dead: then care is taken, nothing is lost.
-      telemetry.warning.publish({ message: `The worker's lease was not renewed: ${errorText(error)}` });
+      tellWarning(`The worker's lease was not renewed: ${errorText(error)}`);
     }
   }
 
@@ -77,7 +77,7 @@ export function createCrashGuard(
       await workers.clearStarted(id, item.digest, all);
     } catch (error) {
       // A mark too many may count as a crash of this message if this process dies later: one chance fewer, no loss.
-      telemetry.warning.publish({ message: `A started mark was not removed: ${errorText(error)}` });
+      tellWarning(`A started mark was not removed: ${errorText(error)}`);
     }
   }
 
@@ -108,7 +108,7 @@ export function createCrashGuard(
       try {
         await workers.close(id);
       } catch (error) {
-        telemetry.warning.publish({ message: `The worker was not closed: ${errorText(error)}` });
+        tellWarning(`The worker was not closed: ${errorText(error)}`);
       }
     },
   };

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { Lease, PendingMessage, Taken } from "../store/pending.ts";
 import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import { errorText } from "./classify-error.ts";
 import type { Grant } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -55,7 +56,7 @@ export function createGrants(
         else if (held.has(idOf(grant))) lose(grant);
       }
     } catch (error) {
-      telemetry.warning.publish({ message: `The leases of lanes were not renewed: ${errorText(error)}` });
+      tellWarning(`The leases of lanes were not renewed: ${errorText(error)}`);
     }
   }
 

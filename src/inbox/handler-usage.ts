@@ -1,4 +1,4 @@
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 
 /** Whether any handler has used the transaction it was lent. */
 export interface HandlerUsage {
@@ -19,11 +19,10 @@ export function createHandlerUsage(consumer: string): HandlerUsage {
       if (unused > handlersBeforeWarning) return;
       unused = used ? Number.POSITIVE_INFINITY : unused + 1;
       if (unused !== handlersBeforeWarning) return;
-      const message =
+      tellWarning(
         `The first ${unused} handlers of consumer ${JSON.stringify(consumer)} ran no statement on their tx and returned none. ` +
-        "Only what is written through tx commits with the claim: an effect on another connection can be lost or doubled.";
-      telemetry.warning.publish({ message });
-      process.emitWarning(message, { code: "TRANSACTIONAL_INBOX_TX_UNUSED" });
+          "Only what is written through tx commits with the claim: an effect on another connection can be lost or doubled.",
+      );
     },
   };
 }

@@ -1,7 +1,7 @@
 import { receiveMessage } from "../message/create-message.ts";
 import { isRejected } from "../message/message.ts";
 import type { PendingMessage } from "../store/pending.ts";
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import { announce } from "./announce.ts";
 import { errorText, isStoreAway } from "./classify-error.ts";
 import { createGrants } from "./grants.ts";
@@ -85,7 +85,7 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
     const message = receiveMessage({ tenant, producer, id, key, type, time, headers, payload });
     if (isRejected(message)) {
       const name = JSON.stringify(id.slice(0, 200));
-      telemetry.warning.publish({ message: `Pending message ${name}: ${message.rejected.text}` });
+      tellWarning(`Pending message ${name}: ${message.rejected.text}`);
       grant.hindered = true;
       return undefined;
     }
@@ -108,7 +108,7 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
     try {
       await putOff(context, item, { ...failure, afterMs: undefined });
     } catch (cause) {
-      telemetry.warning.publish({ message: `A message could not be put off: ${errorText(cause)}` });
+      tellWarning(`A message could not be put off: ${errorText(cause)}`);
     } finally {
       done(item);
     }
@@ -167,7 +167,7 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
         }
       } catch (error) {
         if (isStoreAway(error)) await context.waitForStore?.(error);
-        else telemetry.warning.publish({ message: `Pending messages were not taken: ${errorText(error)}` });
+        else tellWarning(`Pending messages were not taken: ${errorText(error)}`);
         hinted = false;
       }
       await pause(idleMs);
@@ -208,7 +208,7 @@ export function createPendingFeed(parts: PendingFeedParts): PendingFeed {
         await grants.giveBack();
       } catch (error) {
         // They run out, and count as those of a worker that died: care is taken, nothing is lost.
-        telemetry.warning.publish({ message: `Lanes were not given back: ${errorText(error)}` });
+        tellWarning(`Lanes were not given back: ${errorText(error)}`);
       } finally {
         grants.stop();
       }

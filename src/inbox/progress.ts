@@ -1,4 +1,4 @@
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import type { Source } from "../sources/source.ts";
 import type { ProgressStore } from "../store/progress.ts";
 import { errorText } from "./classify-error.ts";
@@ -121,9 +121,7 @@ export function createProgress({
     reporting ??= report()
       .catch((error: unknown) => {
         // Without a report the clock stands still and less is forgotten: nothing is lost.
-        telemetry.warning.publish({
-          message: `The progress of ${source.name} was not reported: ${errorText(error)}`,
-        });
+        tellWarning(`The progress of ${source.name} was not reported: ${errorText(error)}`);
       })
       .finally(() => (reporting = undefined));
   };

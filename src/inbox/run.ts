@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { InboxError } from "../errors.ts";
 import { isRejected, type Received } from "../message/message.ts";
+import { showValue } from "../message/show-value.ts";
 import { declareWindow } from "../store/declare-window.ts";
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import type { Delivery, Intake, Kept, Settlement, Source } from "../sources/source.ts";
 import { createAcceptor } from "./accept.ts";
 import { checkKept } from "./check-kept.ts";
 import type { Enter } from "./create-inbox.ts";
+import { createEnding } from "./ending.ts";
 import type { Handler } from "./handler.ts";
 import { settle, type Item } from "./item.ts";
 import type { LaneContext } from "./lane-context.ts";
@@ -91,7 +93,8 @@ export interface RunHealth {
 export interface Run extends AsyncDisposable {
   /**
    * Resolves when the source has ended, all is settled and nothing of the consumer is pending but what waits for a
-   * decision; or after `stop`. Rejects if the source or the start failed, and if the consumer is retired.
+   * decision; or after `stop`. Rejects if the source or the start failed, and if the consumer is retired: await it, or
+   * the process may end as if all were well. What nobody awaits is told as a warning.
    */
   readonly finished: Promise<RunStats>;
   /** Stops intake, finishes what is being handled, releases the rest, closes the source. Twice is harmless. */
@@ -233,7 +236,7 @@ export function runSource(parts: RunParts): Run {
     warn(message) {
       if (warned.has(message) || warned.size >= maxWarnings) return;
       warned.add(message);
-      telemetry.warning.publish({ message: `${source.name}: ${message}` });
+      tellWarning(`${source.name}: ${message}`);
     },
     async deliver(list) {
       for (const delivery of list) take(delivery);
@@ -330,16 +333,17 @@ export function runSource(parts: RunParts): Run {
     }
   }
 
-  const finished = main();
-  finished.catch(() => undefined);
+  const ending = createEnding(`The run of ${source.name} for consumer ${showValue(name.consumer)}`, main());
   const stop = (): Promise<RunStats> => {
     worker.stop();
     for (const resolve of waitingForRoom.splice(0)) resolve();
     sourceEnded();
-    return finished;
+    return ending.ask();
   };
   return {
-    finished,
+    get finished() {
+      return ending.ask();
+    },
     stop,
     stats,
     health,

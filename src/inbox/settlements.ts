@@ -1,4 +1,5 @@
 import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import type { Delivery, Settlement, Source } from "../sources/source.ts";
 import { errorText } from "./classify-error.ts";
 
@@ -24,7 +25,7 @@ export function createSettlements(source: Source): Settlements {
         telemetry.settled.publish({ source: source.name, size: settlements.length });
       } catch (error) {
         // Not told is delivered again, and the claim makes that a no-op.
-        telemetry.warning.publish({ message: `${source.name} could not settle: ${errorText(error)}` });
+        tellWarning(`${source.name} could not settle: ${errorText(error)}`);
       }
     }
     flushing = undefined;

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
+import { errorText } from "./classify-error.ts";
 import type { Store } from "../store/store.ts";
 
 /** Knows whether the database is there, and lets everybody who needs it wait for it together. */
@@ -25,14 +27,20 @@ export function createStoreWatch(
 ): StoreWatch {
   let probing: Promise<boolean> | undefined;
 
+  function tell(state: "away" | "back", error?: unknown): void {
+    if (telemetry.store.hasSubscribers) telemetry.store.publish({ consumer, state, error });
+    else if (state === "back") tellWarning("The database is back.");
+    else tellWarning(`The database does not answer; it is waited for: ${errorText(error)}`);
+  }
+
   async function probe(error: unknown): Promise<boolean> {
-    telemetry.store.publish({ consumer, state: "away", error });
+    tell("away", error);
     for (let pauseMs = firstProbeMs; !stop.aborted; pauseMs = Math.min(longestProbeMs, pauseMs * 2)) {
       await sleep(pauseMs * (0.5 + random() / 2), undefined, { signal: stop }).catch(() => undefined);
       if (stop.aborted) break;
       try {
         await store.ping();
-        telemetry.store.publish({ consumer, state: "back" });
+        tell("back");
         return true;
       } catch {
         // Told already.

@@ -1,6 +1,8 @@
+import { showValue } from "../message/show-value.ts";
 import { declareWindow } from "../store/declare-window.ts";
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import { emptyCounts, type OutcomeCounts } from "./outcome-counts.ts";
+import { createEnding } from "./ending.ts";
 import type { Handler } from "./handler.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
@@ -80,8 +82,7 @@ export function workPending(
       await worker.start();
       const { store, name, settings } = context;
       if (settings.windowMs !== undefined) {
-        const warn = (message: string): void => telemetry.warning.publish({ message });
-        await declareWindow(store.cleanup, name.consumer, settings.windowMs, warn);
+        await declareWindow(store.cleanup, name.consumer, settings.windowMs, tellWarning);
       }
       await (options.untilDrained === true ? worker.drained() : untilStopped());
       worker.stop();
@@ -96,14 +97,15 @@ export function workPending(
     }
   }
 
-  const finished = main();
-  finished.catch(() => undefined);
+  const ending = createEnding(`The work of consumer ${showValue(context.name.consumer)}`, main());
   const stop = (): Promise<WorkStats> => {
     worker.stop();
-    return finished;
+    return ending.ask();
   };
   return {
-    finished,
+    get finished() {
+      return ending.ask();
+    },
     stop,
     stats,
     health() {

@@ -5,7 +5,7 @@ import type { CleanupState } from "../store/cleanup.ts";
 import { declareWindow } from "../store/declare-window.ts";
 import type { SourceProgress } from "../store/progress.ts";
 import type { Store } from "../store/store.ts";
-import { telemetry } from "../telemetry/channels.ts";
+import { tellWarning } from "../telemetry/tell-warning.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
 import { rotate, type Rotated } from "./rotate.ts";
@@ -84,10 +84,9 @@ export function createCleanup(options: CleanupOptions): Cleanup {
   let loop: Promise<void> | undefined;
   let declared = false;
 
-  const warn = (message: string): void => telemetry.warning.publish({ message });
   const declare = async (): Promise<void> => {
     for (const [consumer, windowMs] of declared ? [] : windows) {
-      await declareWindow(store.cleanup, consumer, windowMs, warn);
+      await declareWindow(store.cleanup, consumer, windowMs, tellWarning);
     }
     declared = true;
   };
@@ -105,7 +104,7 @@ export function createCleanup(options: CleanupOptions): Cleanup {
     while (!stopping.signal.aborted) {
       await once(everyMs, stopping.signal).catch((error: unknown) => {
         const text = error instanceof Error ? error.message : String(error);
-        telemetry.warning.publish({ message: `Cleanup failed, and will be tried again: ${text}` });
+        tellWarning(`Cleanup failed, and will be tried again: ${text}`);
       });
       await pause(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -1,6 +1,6 @@
 import type { RawDelivery } from "../../message/formats/format.ts";
 import { isRejected, type Message, type Received } from "../../message/message.ts";
-import { telemetry } from "../../telemetry/channels.ts";
+import { tellWarning } from "../../telemetry/tell-warning.ts";
 import { createItemReader } from "../read-items.ts";
 import { emptyAnswer, isResponse, responseOf } from "./answer.ts";
 import { as4Response, receiptOf, type As4Exchange } from "./as4-answers.ts";
@@ -144,7 +144,7 @@ export function httpReceiver<Data>(options: HttpReceiverOptions<Data>): HttpRece
       if (error instanceof Refusal) return problemResponse(error.problem);
       // Told to the operator, not to the caller. Whatever was committed is found by the retry.
       const text = error instanceof Error ? error.message : String(error);
-      telemetry.warning.publish({ message: `A request could not be answered: ${text}` });
+      tellWarning(`A request could not be answered: ${text}`);
       const title = "The request cannot be answered now.";
       return problemResponse({ status: 503, code: "try-again", title, retryAfterMs: 1_000 });
     }
