@@ -23,9 +23,7 @@ export async function claimItems(
   items: readonly Item[],
   doubtful: Doubtful[],
 ): Promise<{ readonly fresh: readonly Item[]; readonly keysParked: boolean }> {
-  // One order for all claims of all processes, so that two overlapping batches wait for each other in no circle.
-  const claims = items.length === 1 ? items : [...items].sort((a, b) => (a.digest < b.digest ? -1 : 1));
-  const { notNew, keysParked } = await tx.claim(claims);
+  const { notNew, keysParked } = await tx.claim(items);
   if (notNew.length === 0) return { fresh: items, keysParked };
   const taken = new Map(notNew.map((one) => [one.digest, one]));
   const fresh: Item[] = [];
@@ -57,10 +55,9 @@ export async function findParked(
   tx: LaneTransaction,
   { fresh, keysParked }: { readonly fresh: readonly Item[]; readonly keysParked: boolean },
 ): Promise<Claimed> {
+  if (!keysParked || context.settings.order === "skip") return { fresh, behind: [], all: fresh };
   const keys = fresh.flatMap(({ message: { key } }) => (key === undefined ? [] : [key]));
-  if (!keysParked || keys.length === 0 || context.settings.order === "skip") {
-    return { fresh, behind: [], all: fresh };
-  }
+  if (keys.length === 0) return { fresh, behind: [], all: fresh };
   const parked = await tx.parkedKeys(keys);
   const isParked = ({ message: { key } }: Item): boolean => key !== undefined && parked.has(key);
   const behind = fresh.filter(isParked);

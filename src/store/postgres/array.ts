@@ -5,11 +5,16 @@
  */
 export function textArray(values: readonly string[]): string {
   let literal = "{";
+  // Tenants, producers and modes are mostly those of the one before.
+  let last: string | undefined;
+  let quoted = "";
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as string;
-    literal += i === 0 ? '"' : ',"';
-    literal += needsEscape.test(value) ? value.replace(escaped, "\\$&") : value;
-    literal += '"';
+    if (value !== last) {
+      quoted = `"${needsEscape.test(value) ? value.replace(escaped, "\\$&") : value}"`;
+      last = value;
+    }
+    literal += i === 0 ? quoted : `,${quoted}`;
   }
   return literal + "}";
 }
