@@ -38,7 +38,8 @@ export async function faultProxy(
       socket.on("error", () => undefined);
       socket.on("close", () => {
         sockets.delete(socket);
-        cut(client, upstream);
+        // One that is silent does not tell that it is gone, either.
+        if (socket === client || repliesDie !== "silence") cut(client, upstream);
       });
     }
     client.on("data", (bytes) => {

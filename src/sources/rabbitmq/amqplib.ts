@@ -42,10 +42,11 @@ export interface AmqplibMessage {
 /** Connects with `connect` when there is no connection; amqplib itself does not connect again. */
 export function amqplibClient(
   connect: () => Promise<AmqplibConnection>,
+  openTimeoutMs: number,
   { blocked }: ConnectionEvents,
 ): AmqpClient {
   let version: string | undefined;
-  const held = holdConnection(connect, {
+  const held = holdConnection(connect, openTimeoutMs, {
     made(connection) {
       connection.on("blocked", blocked);
       version = versionOf(connection);

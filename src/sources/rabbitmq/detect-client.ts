@@ -2,6 +2,7 @@ import { InboxError } from "../../errors.ts";
 import { showValue } from "../../message/show-value.ts";
 import { amqplibClient, type AmqplibConnection } from "./amqplib.ts";
 import type { AmqpClient, ConnectionEvents } from "./client.ts";
+import { connectWithin } from "./connect-within.ts";
 import { rabbitmqClient, type RabbitmqClientConnection } from "./rabbitmq-client.ts";
 
 /**
@@ -21,10 +22,17 @@ export function checkClient(client: unknown): void {
   throw new InboxError("invalid-option", `client cannot be used: it is ${showValue(client)}. ${hint}`);
 }
 
-/** The port for whichever client it is; what a function gives is seen at its first call. */
-export function detectClient(client: RabbitmqClient, events: ConnectionEvents): AmqpClient {
+/**
+ * The port for whichever client it is; what a function gives is seen at its first call. It may take `timeoutMs`
+ * milliseconds to connect, and a channel of amqplib as long to open.
+ */
+export function detectClient(
+  client: RabbitmqClient,
+  timeoutMs: number,
+  events: ConnectionEvents,
+): AmqpClient {
   if (typeof client !== "function") return rabbitmqClient(client, false, events);
-  const make = async (): Promise<unknown> => client();
+  const make = (): Promise<unknown> => connectWithin(client, timeoutMs);
   let version: () => string | undefined = () => undefined;
   let current: Promise<AmqpClient> | undefined;
 
@@ -32,12 +40,13 @@ export function detectClient(client: RabbitmqClient, events: ConnectionEvents): 
     const made = await make();
     if (hasMethod(made, "acquire")) return rabbitmqClient(made as RabbitmqClientConnection, true, events);
     let next: unknown = made;
-    const amqplib = amqplibClient(async () => {
+    const connect = async (): Promise<AmqplibConnection> => {
       const connection = next ?? (await make());
       next = undefined;
       checkConnection(connection);
       return connection as AmqplibConnection;
-    }, events);
+    };
+    const amqplib = amqplibClient(connect, timeoutMs, events);
     version = () => amqplib.version();
     return amqplib;
   }

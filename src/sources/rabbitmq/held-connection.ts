@@ -1,3 +1,5 @@
+import { within } from "./within.ts";
+
 /** What of a connection is needed to see that it is gone. */
 interface Losable {
   close(): Promise<void>;
@@ -22,8 +24,10 @@ export interface ConnectionListener<Connection> {
   gone?(): void;
 }
 
+/** `openTimeoutMs`: how long opening something may take, in milliseconds. `connect` must end by itself. */
 export function holdConnection<Connection extends Losable>(
   connect: () => Promise<Connection>,
+  openTimeoutMs: number,
   listener: ConnectionListener<Connection>,
 ): HeldConnection<Connection> {
   let current: Promise<Connection> | undefined;
@@ -66,7 +70,7 @@ export function holdConnection<Connection extends Losable>(
       const from = connected();
       const connection = await from;
       try {
-        return await open(connection);
+        return await within(open(connection), openTimeoutMs, "opening a channel");
       } catch (error) {
         if (current === from) void close();
         throw error;

@@ -217,7 +217,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
             mostInHandMs: ackTimeoutMs,
           })
         : fixedWindow(fixed);
-    client = detectClient(settings.client, {
+    client = detectClient(settings.client, settings.answerTimeoutMs, {
       blocked: (reason) =>
         runner.warn(
           `The broker blocks this connection (${errorText(reason)}). Where it also publishes, acknowledgements may wait, ` +

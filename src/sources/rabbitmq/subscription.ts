@@ -60,10 +60,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
       message: (message) => its.link?.alive === true && receive(its.link, message),
       lost: (reason) => its.link !== undefined && lose(its.link, reason),
     });
-    const channel = await within(opening, answerTimeoutMs, "opening a channel").catch((error: unknown) => {
-      opening.then((late) => late.close()).catch(() => undefined);
-      throw error;
-    });
+    const channel = await within(opening, answerTimeoutMs, "opening a channel", (late) => late.close());
     const link = (its.link = createLink(channel, parts.settled));
     try {
       const since = now();

@@ -54,8 +54,8 @@ export async function queueAt(
   t: Scope,
   facts: { readonly url: string; readonly host: string; readonly port: number },
   args: object = {},
+  queue = `inbox-test-${randomUUID()}`,
 ): Promise<TestQueue> {
-  const queue = `inbox-test-${randomUUID()}`;
   const connection: ChannelModel = await connect(facts.url);
   connection.on("error", () => undefined);
   onTestEnd(t, () => connection.close().catch(() => undefined));

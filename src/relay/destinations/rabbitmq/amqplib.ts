@@ -33,10 +33,13 @@ export interface AmqplibReturn {
 }
 
 /** Connects with `connect` when there is no connection; amqplib itself does not connect again. */
-export function amqplibPublisher(connect: () => Promise<AmqplibPublishConnection>): PublishClient {
+export function amqplibPublisher(
+  connect: () => Promise<AmqplibPublishConnection>,
+  openTimeoutMs: number,
+): PublishClient {
   let blocked: string | undefined;
   const goesOn = (): void => void (blocked = undefined);
-  const held = holdConnection(connect, {
+  const held = holdConnection(connect, openTimeoutMs, {
     made(connection) {
       connection.on("blocked", (reason) => (blocked = reason || "for no reason that it gives"));
       connection.on("unblocked", goesOn);

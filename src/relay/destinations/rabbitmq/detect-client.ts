@@ -1,5 +1,6 @@
 import { InboxError } from "../../../errors.ts";
 import { showValue } from "../../../message/show-value.ts";
+import { connectWithin } from "../../../sources/rabbitmq/connect-within.ts";
 import { amqplibPublisher, type AmqplibPublishConnection } from "./amqplib.ts";
 import type { PublishClient } from "./publish-channel.ts";
 import { rabbitmqClientPublisher, type RabbitmqClientPublishConnection } from "./rabbitmq-client.ts";
@@ -24,10 +25,13 @@ export function checkPublishClient(client: unknown): void {
   throw new InboxError("invalid-option", `client cannot be used: it is ${showValue(client)}. ${hint}`);
 }
 
-/** The port for whichever client it is; what a function gives is seen at its first call. */
-export function detectPublishClient(client: RabbitmqPublishClient): PublishClient {
+/**
+ * The port for whichever client it is; what a function gives is seen at its first call. It may take `timeoutMs`
+ * milliseconds to connect, and a channel of amqplib as long to open.
+ */
+export function detectPublishClient(client: RabbitmqPublishClient, timeoutMs: number): PublishClient {
   if (typeof client !== "function") return rabbitmqClientPublisher(client, false);
-  const make = async (): Promise<unknown> => client();
+  const make = (): Promise<unknown> => connectWithin(client, timeoutMs);
   let known: PublishClient | undefined;
   let current: Promise<PublishClient> | undefined;
 
@@ -37,7 +41,7 @@ export function detectPublishClient(client: RabbitmqPublishClient): PublishClien
       return rabbitmqClientPublisher(made as RabbitmqClientPublishConnection, true);
     }
     let next: unknown = made;
-    return amqplibPublisher(async () => {
+    const connect = async (): Promise<AmqplibPublishConnection> => {
       const connection = next ?? (await make());
       next = undefined;
       if (hasMethod(connection, "createConfirmChannel")) return connection as AmqplibPublishConnection;
@@ -45,7 +49,8 @@ export function detectPublishClient(client: RabbitmqPublishClient): PublishClien
         "invalid-option",
         `client() must give a connection of amqplib or rabbitmq-client; it gave ${showValue(connection)}.`,
       );
-    });
+    };
+    return amqplibPublisher(connect, timeoutMs);
   }
 
   return {

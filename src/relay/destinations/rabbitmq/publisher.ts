@@ -1,9 +1,10 @@
+import { within } from "../../../sources/rabbitmq/within.ts";
 import { again, refused, sent, type Answer } from "../../answer.ts";
 import type { OutgoingMessage, PublishChannel, PublishClient, ReturnedMessage } from "./publish-channel.ts";
 
 /** Publishes on one channel, and on a new one when that is lost. */
 export interface Publisher {
-  /** Resolves when there is a channel; rejects if none can be had. Costs nothing while there is one. */
+  /** Resolves when there is a channel; rejects if none can be had in time. Costs nothing while there is one. */
   connect(): Promise<void>;
   /** Resolves when the broker has answered, or the channel is gone. Never rejects. */
   publish(message: OutgoingMessage): Promise<Answer>;
@@ -25,8 +26,15 @@ interface Open {
 
 const blockedPauseMs = 1_000;
 
-/** `effectChooses`: the way of a message follows from its effect, which is at fault if there is no such way. */
-export function createPublisher(client: PublishClient, effectChooses: boolean): Publisher {
+/**
+ * `effectChooses`: the way of a message follows from its effect, which is at fault if there is no such way. A channel may
+ * take `connectTimeoutMs` milliseconds to come; after that another one is tried.
+ */
+export function createPublisher(
+  client: PublishClient,
+  effectChooses: boolean,
+  connectTimeoutMs: number,
+): Publisher {
   let current: Promise<Open> | undefined;
   let open: Open | undefined;
 
@@ -38,7 +46,7 @@ export function createPublisher(client: PublishClient, effectChooses: boolean): 
   async function start(): Promise<Open> {
     const inFlight = new Set<InFlight>();
     let gone = false;
-    const channel = await client.open({
+    const opening = client.open({
       returned: (message) => markReturned(inFlight, message),
       lost(reason) {
         gone = true;
@@ -46,6 +54,7 @@ export function createPublisher(client: PublishClient, effectChooses: boolean): 
         lose(inFlight, reason);
       },
     });
+    const channel = await within(opening, connectTimeoutMs, "connecting", (late) => late.close());
     if (gone) throw new Error("The channel was lost as soon as it was there.");
     return (open = { channel, inFlight });
   }

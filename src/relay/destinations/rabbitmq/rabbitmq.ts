@@ -62,9 +62,13 @@ export function rabbitmqDestination(options: RabbitmqDestinationOptions): Destin
       } catch (error) {
         return refused(error);
       }
-      const publisher = (current ??= createPublisher(detectPublishClient(client), effectChooses));
+      const publisher = (current ??= createPublisher(
+        detectPublishClient(client, connectTimeoutMs),
+        effectChooses,
+        connectTimeoutMs,
+      ));
       try {
-        await within(publisher.connect(), connectTimeoutMs, "connecting");
+        await publisher.connect();
       } catch (error) {
         return again(error, { fault: "destination" });
       }
