@@ -95,9 +95,10 @@ export async function failAlone(
     if (context.settings.order === "block" && item.message.key !== undefined) {
       return await blockLane(context, item, failure);
     }
-    const { exhausted } = await putOff(context, item, failure);
-    if (exhausted !== undefined)
-      await quarantineItem(context, item, "attempts-exhausted", failure.error, exhausted);
+    const put = await putOff(context, item, failure);
+    if (put === "late") await quarantineDoubtful(context, { item, doubt: "late" });
+    else if (put !== "done")
+      await quarantineItem(context, item, "attempts-exhausted", failure.error, put.exhausted);
     return undefined;
   } catch (error) {
     if (isStoreAway(error) && (await context.waitForStore?.(error))) return failAlone(context, item, thrown);
@@ -152,9 +153,11 @@ async function blockLane(context: LaneContext, item: Item, failure: Failure): Pr
 
 const recordAttempt = (context: LaneContext, item: Item, { code, error }: Failure) =>
   context.store.recordAttempt(context.name, {
-    ...{ digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
+    ...identityOf(item),
     ...{ fingerprint: item.fingerprint, code, error: errorText(error), position: recordOf(item) },
   });
+
+const identityOf = ({ digest, tenant, producer, id }: Item) => ({ digest, tenant, producer, id });
 
 /** Puts a message into quarantine and answers it; if that fails too it is not acknowledged. */
 export async function quarantineItem(
@@ -173,7 +176,7 @@ export async function quarantineItem(
     doubt === undefined;
   try {
     const outcome = await context.store.quarantine(context.name, {
-      identity: { digest: item.digest, tenant: item.tenant, producer: item.producer, id: item.id },
+      identity: { ...identityOf(item), sentAt: item.sentAt },
       rawIdentity: undefined,
       key: message.key,
       type: message.type,
@@ -192,7 +195,7 @@ export async function quarantineItem(
     if (blocking) leaveFollowers(context, item);
     if (outcome === "already-applied") return settle(item, { outcome: "duplicate", settle: "ack" });
     settle(item, {
-      outcome: doubt ?? "rejected",
+      outcome: outcome === "late" ? "late" : (doubt ?? "rejected"),
       settle: "ack",
       error: new InboxError(code, errorText(failure), { cause: failure }),
       attempts,

@@ -32,13 +32,14 @@ export const storedMessage = ({ message, ...item }: Item): StoredMessage => ({
 
 /**
  * Moves a failed message to pending, or schedules it anew there: the source may forget it. Rejects where the store
- * does. `exhausted`: there shall be no further attempt, nothing is settled.
+ * does. `exhausted`: there shall be no further attempt after so many, nothing is settled. `late`: what is forgotten has
+ * passed it while it ran, nothing is settled.
  */
 export async function putOff(
   context: LaneContext,
   item: Item,
   { error, code, counts, afterMs }: Failure,
-): Promise<{ readonly exhausted: number | undefined }> {
+): Promise<{ readonly exhausted: number } | "late" | "done"> {
   const { retry, order, random } = context.settings;
   const { key } = item.message;
   const { pending } = item;
@@ -54,6 +55,7 @@ export async function putOff(
       return isUsedUp(retry, attempts, elapsedMs) ? undefined : delayAfter(retry, attempts, random);
     },
   });
+  if (answer.kind === "late") return "late";
   if (park || answer.kind === "gone") leaveFollowers(context, item);
   switch (answer.kind) {
     case "exhausted":
@@ -75,5 +77,5 @@ export async function putOff(
       leave(context, item);
       break;
   }
-  return { exhausted: undefined };
+  return "done";
 }

@@ -73,11 +73,12 @@ export interface PutOff {
 /**
  * `stored`: it is in pending, to run again after `delayMs`. `exhausted`: the attempt is counted, nothing else is done.
  * `duplicate`: applied, or its log's cursor has passed it. `known`: its body is kept already. `gone`: it is not this worker's any more.
+ * `late`: what is forgotten has passed it since it was claimed, and nothing is written: it must not run again by itself.
  */
 export type PutOffAnswer =
   | { readonly kind: "stored"; readonly attempts: number; readonly delayMs: number }
   | { readonly kind: "exhausted"; readonly attempts: number }
-  | { readonly kind: "duplicate" | "known" | "gone" };
+  | { readonly kind: "duplicate" | "known" | "late" | "gone" };
 
 /** Whoever listens for hints. */
 export interface Hints {

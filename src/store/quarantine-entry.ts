@@ -1,13 +1,12 @@
 import type { Fingerprint, FingerprintMode } from "../message/fingerprint.ts";
 import type { RecordPosition } from "./log.ts";
 import type { Lease } from "./pending.ts";
+import type { Claim } from "./store.ts";
 
 /** A message on its way to quarantine. Everything in it is hostile: any length, any character. */
 export interface QuarantineInsert {
   /** The checked identity, with its digest; `undefined` where none could be read. */
-  readonly identity:
-    | { readonly digest: string; readonly tenant: string; readonly producer: string; readonly id: string }
-    | undefined;
+  readonly identity: Omit<Claim, "fingerprint"> | undefined;
   /** What came in place of an identity, any type. */
   readonly rawIdentity: unknown;
   readonly key: string | undefined;

@@ -153,8 +153,11 @@ export interface ConsumerName {
   readonly handlerVersion: string;
 }
 
-/** What happened to a message that went to quarantine. `gone`: it was pending, and is not in this worker's hands any more. */
-export type QuarantineOutcome = "stored" | "already-applied" | "gone";
+/**
+ * What happened to a message that went to quarantine. `gone`: it was pending, and is not in this worker's hands any more.
+ * `late`: it is kept as late, for what is forgotten has passed it since it was claimed.
+ */
+export type QuarantineOutcome = "stored" | "late" | "already-applied" | "gone";
 
 export interface Store {
   /** How many connections it can use at once; `undefined` where the pool does not tell. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { codeOf } from "../../src/errors.ts";
+import { quarantine } from "../../src/inbox/handler.ts";
 import { createQuarantine } from "../../src/quarantine/quarantine.ts";
 import type { Delivery, Intake, Settlement, Source } from "../../src/sources/source.ts";
 import type { MessageInput } from "../../src/message/message.ts";
@@ -123,6 +124,43 @@ test("what is late is applied once by decision, though two people decide, it com
   assert.deepEqual(await effects(), { m: 1 });
   const decided = await quarantine.entry(entry!.id);
   assert.deepEqual([decided?.status, decided?.decision?.kind], ["retried", "apply"]);
+});
+
+const failures: Readonly<Record<string, (message: string) => unknown>> = {
+  "put off": (text) => Promise.reject(new Error(text)),
+  "out of attempts": (text) => Promise.reject(new Error(text)),
+  permanent: (text) => Promise.reject(Object.assign(new Error(text), { permanent: true })),
+  refused: (text) => quarantine(text),
+};
+
+test("what fails while its handler ran beyond the horizon is late however it failed, and does not run again", async (t) => {
+  const tested = await testInbox(t);
+  const { inboxWith, store, pool, effects } = tested;
+  for (const [consumer, fail] of Object.entries(failures)) {
+    const retry = { delayMs: 10, maxAttempts: consumer === "out of attempts" ? 1 : 10 };
+    const inbox = inboxWith({ consumer, retry });
+    let runs = 0;
+    const failing = inbox.run(sourceOf([old(consumer, { key: "k" })]), async () => {
+      runs++;
+      // It was new when it was claimed.
+      await store.retention.setWindow({ consumer }, 1);
+      await store.retention.advance({ consumer }, { skewMs: 0 });
+      return fail("no such account");
+    });
+    await failing.finished;
+    assert.deepEqual([failing.stats().outcomes.late, runs], [1, 1], consumer);
+    // Nothing of its key waits for it.
+    await inbox.run(sourceOf([message(`${consumer} next`, { key: "k" })]), recordEffect).finished;
+    const again = await inbox.process(old(consumer), recordEffect);
+    assert.equal(again.outcome, "stored", consumer);
+  }
+  const names = Object.keys(failures);
+  assert.deepEqual(await effects(), Object.fromEntries(names.map((id) => [`${id} next`, 1])));
+  assert.deepEqual((await pool.query("select from pending union all select from parked_key")).rows, []);
+  assert.deepEqual(
+    await codes(tested),
+    names.map((id) => ["late", id]),
+  );
 });
 
 test("a retry of many leaves out what is late, and an apply of many all else", async (t) => {

@@ -8,6 +8,7 @@ import { channelOf, keepListening } from "./hints.ts";
 import { passRecord, wasPassed } from "./follow.ts";
 import { acceptRecords } from "./accept-records.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
+import { reserve } from "./reserve.ts";
 import { safeText } from "./safe-text.ts";
 import { notNewFrom, type ClaimRow } from "./sql/claim.ts";
 import type { PostgresSql } from "./sql/all.ts";
@@ -169,12 +170,15 @@ async function writePutOff(
   if (body === undefined) {
     void connection.query(sql.reschedulePending, [digest, delayMs, attempts, deferrals, code, text]);
   } else {
-    const reserved = await connection.query(sql.reserveIdentity, [
-      ...[digest, name.consumer, message.tenant, message.producer, message.id],
-      ...[message.fingerprint.digest, message.fingerprint.mode, name.handlerVersion],
-    ]);
+    // A record's place tells that it is new, however old it is.
+    const sentAt = position === undefined ? message.sentAt : undefined;
+    const reserved = await reserve(connection, sql, name, { ...message, sentAt });
+    if (reserved === "late") {
+      await connection.query("rollback");
+      return { kind: "late" };
+    }
     if (position !== undefined) passRecord(connection, sql, name.consumer, position);
-    if (reserved.rowCount === 0) {
+    if (reserved === "known") {
       const { rows } = await connection.query<{ processed: boolean }>(sql.findProcessed, [digest]);
       return end({ kind: rows[0]?.processed === false ? "known" : "duplicate" });
     }

@@ -6,6 +6,7 @@ import type { ConsumerName, QuarantineOutcome } from "../store.ts";
 import type { DriverConnection } from "./driver.ts";
 import { passRecord, wasPassed } from "./follow.ts";
 import { holdStatement, wasHeld, type HoldRow } from "./hold.ts";
+import { reserve } from "./reserve.ts";
 import { safeJson, safeText } from "./safe-text.ts";
 import type { PostgresSql } from "./sql/all.ts";
 
@@ -27,7 +28,6 @@ export async function insertQuarantine(
   const { identity, fingerprint } = entry;
   const digest = identity?.digest ?? null;
   const error = safeText(entry.error, errorLimit);
-  const { shape, group } = errorShape(entry.code, error);
   // Sealed first: without a key nothing is stored, and no transaction waits for one.
   const body = await protection.seal(
     { consumer: name.consumer, digest: identity?.digest },
@@ -51,18 +51,14 @@ export async function insertQuarantine(
     }
     passRecord(connection, sql, name.consumer, entry.position);
   }
-  if (identity) {
-    void connection.query(sql.reserveIdentity, [
-      digest,
-      name.consumer,
-      identity.tenant,
-      identity.producer,
-      identity.id,
-      fingerprint.digest,
-      fingerprint.mode,
-      name.handlerVersion,
-    ]);
-  }
+  // A record's place tells that it is new, however old it is.
+  const sentAt = entry.position === undefined ? identity?.sentAt : undefined;
+  const reserved = identity && (await reserve(connection, sql, name, { ...identity, fingerprint, sentAt }));
+  // Then it may have been applied and forgotten, whatever it failed with: nobody shall retry it as if it were new.
+  const late = reserved === "late" && entry.code !== "payload-conflict";
+  const code = late ? "late" : entry.code;
+  const blocking = entry.blocking === true && !late;
+  const { shape, group } = errorShape(code, error);
   const inserted = await connection.query(sql.insertQuarantine, [
     name.consumer,
     digest,
@@ -76,22 +72,22 @@ export async function insertQuarantine(
     body.payload,
     fingerprint.digest,
     fingerprint.mode,
-    entry.code,
+    code,
     error,
     entry.attempts,
     name.handlerVersion,
     entry.pending?.position ?? null,
     entry.time === undefined || Number.isNaN(entry.time.getTime()) ? null : entry.time.toISOString(),
-    entry.blocking ?? false,
+    blocking,
     group,
     shape,
     entry.payload?.byteLength ?? 0,
     body.keyId,
   ]);
-  if (entry.blocking === true && entry.key !== undefined && digest !== null && inserted.rows.length > 0) {
+  if (blocking && entry.key !== undefined && digest !== null && inserted.rows.length > 0) {
     void connection.query(sql.parkForDecision, [name.consumer, entry.key, digest]);
   }
   const { command } = await connection.query("commit");
   if (command !== "COMMIT") throw new InboxError("commit-refused", "The quarantine entry was rolled back.");
-  return inserted.rows.length === 0 ? "already-applied" : "stored";
+  return inserted.rows.length === 0 ? "already-applied" : late ? "late" : "stored";
 }

@@ -14,7 +14,7 @@ import {
   reserveIdentitiesSql,
   writeCursorSql,
 } from "./logs.ts";
-import { insertQuarantineSql, reserveIdentitySql } from "./quarantine.ts";
+import { insertQuarantineSql, reserveIdentitySql, reserveSentSql } from "./quarantine.ts";
 import { quarantineDecideSql } from "./quarantine-decide.ts";
 import { quarantineReadSql } from "./quarantine-read.ts";
 import { operatorSql } from "./operator.ts";
@@ -68,6 +68,7 @@ export const postgresSql = (schema: string) => ({
   lastPosition: lastPositionSql(schema),
   pendingWaits: pendingWaitsSql(schema),
   reserveIdentity: reserveIdentitySql(schema),
+  reserveSent: reserveSentSql(schema),
   insertQuarantine: insertQuarantineSql(schema),
   ...quarantineReadSql(schema),
   ...quarantineDecideSql(schema),

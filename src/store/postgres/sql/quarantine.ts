@@ -7,6 +7,19 @@ select 1 where ${schema}.reserve_identity($1::text::uuid, $2::text, $3::text, $4
                                           decode($6::text, 'hex'), $7::text, $8::text)`;
 
 /**
+ * The same for a message that may have been sent before the horizon, in milliseconds since 1970: `late` if so and it was
+ * not there. The identity is kept then, too; whoever does not want it rolls back. The horizon is read behind the insert:
+ * whoever inserts where something was deleted sees the mark of it. At read committed.
+ */
+export const reserveSentSql = (schema: string): string => `
+select case when not ${schema}.reserve_identity($1::text::uuid, $2::text, $3::text, $4::text, $5::text,
+                                                decode($6::text, 'hex'), $7::text, $8::text) then 'known'
+            when pg_sequence_last_value('${schema.replaceAll("'", "''")}.horizon_mark'::regclass) > $9::text::bigint
+                 and ${schema}.suspects($2::text, array[$1::text::uuid], array[$4::text], array[$9::text::bigint]) is not null
+              then 'late'
+            else 'new' end as reserved`;
+
+/**
  * The quarantine entry. Runs after `reserve identity` in one transaction, so its snapshot sees an apply that the
  * reservation waited for: such a message needs no entry, unless it is in conflict with what was applied. The partial
  * unique index quarantine_open makes the same body coming again one entry with a higher count. What an entry is "again
