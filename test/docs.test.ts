@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { Channel } from "node:diagnostics_channel";
 import { dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { errorsDocument } from "../scripts/errors-doc.ts";
+import { telemetry } from "../src/telemetry/channels.ts";
+import { relayTelemetry } from "../src/telemetry/relay-channels.ts";
 import { onTestEnd } from "./support/cleanup.ts";
 import { testDatabase } from "./support/postgres.ts";
 
@@ -56,6 +59,12 @@ test("every link of a document leads somewhere", () => {
       assert.ok(existsSync(join(root, dirname(document), target)), `${document} links to ${target}`);
     }
   }
+});
+
+test("docs/watching.md tells of every channel there is, and of no other", () => {
+  const channels = [telemetry, relayTelemetry].flatMap((group) => Object.values(group) as Channel[]);
+  const named = [...read("docs/watching.md").matchAll(/^\| `(transactional-inbox:\S+)` \|/gm)];
+  assert.deepEqual(named.map(([, name]) => name).sort(), channels.map(({ name }) => name).sort());
 });
 
 test("the commands that documents name are the package's scripts", () => {

@@ -23,7 +23,11 @@ export async function exampleDatabase(t: Scope): Promise<TestDatabase> {
   return database;
 }
 
-/** Runs an example as a user would have it, with more behind it: the package's names lead to the source. */
+/** An example with more behind it: in place of the wait for its end, where it has one. */
+export const followedBy = (example: string, rest: string): string =>
+  example.replace(/^await run\.finished;\n[\s\S]*/m, "") + rest;
+
+/** Runs an example as a user would have it: the package's names lead to the source. */
 export async function runExample(
   t: Scope,
   { schema, url }: TestDatabase,

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import test from "node:test";
 import { extraClient, extraClientDirectory } from "../../services/kafka-clients.ts";
-import { exampleDatabase, examplesOf, runExample } from "../../support/run-example.ts";
+import { exampleDatabase, examplesOf, followedBy, runExample } from "../../support/run-example.ts";
 import { assertCommitted, testTopic } from "./support.ts";
 
 const [process_ = "", kafkajs = "", , byCursor = ""] = examplesOf("docs/kafka.md");
@@ -32,7 +32,7 @@ test("the process of docs/kafka.md applies a payment once, as it says", async (t
       JSON.stringify(require.resolve("@confluentinc/kafka-javascript")),
     )
     .replace('groupId: "accounting"', `groupId: ${JSON.stringify(at.groupId)}`);
-  assert.equal(await runExample(t, database, "kafka", example + untilTwo, env), "1 1\n");
+  assert.equal(await runExample(t, database, "kafka", followedBy(example, untilTwo), env), "1 1\n");
   const { rows } = await database.pool.query("select balance::int as balance from account");
   assert.deepEqual(rows, [{ balance: 5 }]);
   await assertCommitted(at, 2);

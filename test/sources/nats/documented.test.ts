@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { exampleDatabase, examplesOf, runExample } from "../../support/run-example.ts";
+import { exampleDatabase, examplesOf, followedBy, runExample } from "../../support/run-example.ts";
 import { service } from "../../services/service.ts";
 import { streamAt } from "./support.ts";
 
@@ -23,7 +23,7 @@ test("the process of docs/nats.md applies a payment and keeps one without an id,
   await at.publish(payment, "e1");
   await at.publish(payment);
   const env = { NATS_URL: facts.url, STREAM: at.stream };
-  assert.equal(await runExample(t, database, "nats", process_ + untilTwo, env), "1 1\n");
+  assert.equal(await runExample(t, database, "nats", followedBy(process_, untilTwo), env), "1 1\n");
   const { rows } = await database.pool.query("select balance::int as balance from account");
   assert.deepEqual(rows, [{ balance: 5 }]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { exampleDatabase, examplesOf, runExample } from "../../support/run-example.ts";
+import { exampleDatabase, examplesOf, followedBy, runExample } from "../../support/run-example.ts";
 import { testQueue } from "./support.ts";
 
 const [process_ = "", connection = ""] = examplesOf("docs/rabbitmq.md");
@@ -19,7 +19,7 @@ test("the process of docs/rabbitmq.md applies a payment once, as it says", async
   const database = await exampleDatabase(t);
   for (let i = 0; i < 2; i++) await at.publish(payment, { messageId: "e1", headers: { account: "a" } });
   const env = { AMQP_URL: at.url, QUEUE: at.queue };
-  assert.equal(await runExample(t, database, "rabbitmq", process_ + untilTwo, env), "1 1\n");
+  assert.equal(await runExample(t, database, "rabbitmq", followedBy(process_, untilTwo), env), "1 1\n");
   const { rows } = await database.pool.query("select balance::int as balance from account");
   assert.deepEqual(rows, [{ balance: 5 }]);
   assert.equal(await at.ready(), 0);
