@@ -47,7 +47,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     ...["sources/sqs/client", "sources/sqs/sdk-error", "sources/rabbitmq/held-connection"],
   ],
   // How long brokers keep messages is asked in the ways their sources have.
-  retention: ["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],
+  retention: [
+    ...["store", "message", "telemetry", "sources/sqs/client", "sources/rabbitmq/management"],
+    ...["sources/kafka/topic-retention", "sources/nats/stream-kept"],
+  ],
   // Lists of what was sent are files of lines, too.
   reconcile: ["store", "message", "sources/ndjson/line-splitter"],
   // A replay is a run of an inbox under another name, over the sources there are.

@@ -41,8 +41,9 @@ export interface RunOptions extends WorkerOptions {
    */
   readonly progressEveryMs?: number | undefined;
   /**
-   * How long brokers keep messages, where the source cannot tell it (SQS does): what `askKafka`, `askJetStream` or
-   * `askRabbitmq` of `transactional-inbox/retention` answer. Asked at the start where identities have a window.
+   * How long brokers keep messages, in place of what the source tells by itself, and where it cannot: what `askKafka`,
+   * `askJetStream` or `askRabbitmq` of `transactional-inbox/retention` answer. Asked at the start where identities have a
+   * window.
    */
   readonly kept?: (() => Promise<Kept | readonly Kept[]>) | undefined;
   /**
@@ -244,7 +245,9 @@ export function runSource(parts: RunParts): Run {
         await new Promise<void>((resolve) => waitingForRoom.push(resolve));
       }
     },
-    kept: check,
+    get kept() {
+      return window === undefined || options.kept !== undefined ? undefined : check;
+    },
     end: (error) => sourceEnded(error),
     async takeCursor(log, ask) {
       const taken = await store.logs.takeCursor(name.consumer, log, ask);

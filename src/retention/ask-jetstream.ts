@@ -1,17 +1,12 @@
+import { streamKept, type StreamConfig } from "../sources/nats/stream-kept.ts";
 import type { BrokerFacts } from "./facts.ts";
 
 /** The part of a `JetStreamManager` of `@nats-io/jetstream` that is used: `await jetstreamManager(connection)`. */
 export interface JetStreamManagerLike {
-  readonly streams: { info(stream: string): Promise<{ readonly config: StreamConfigLike }> };
+  readonly streams: { info(stream: string): Promise<{ readonly config: StreamConfig }> };
   readonly consumers: {
     info(stream: string, consumer: string): Promise<{ readonly config: ConsumerConfigLike }>;
   };
-}
-
-interface StreamConfigLike {
-  readonly retention?: string;
-  /** In nanoseconds; 0 for ever. */
-  readonly max_age?: number;
 }
 
 interface ConsumerConfigLike {
@@ -34,11 +29,9 @@ export async function askJetStream(
   const { config } = await manager.streams.info(stream);
   const waits =
     consumer === undefined ? [] : waitsOf((await manager.consumers.info(stream, consumer)).config);
-  const maxAge = config.max_age ?? 0;
   return {
     name: `nats:${stream}`,
-    kind: config.retention === "workqueue" || config.retention === "interest" ? "queue" : "log",
-    retentionMs: maxAge > 0 ? maxAge / nanosecondsAMillisecond : Number.POSITIVE_INFINITY,
+    ...streamKept(config),
     redeliverAfterMs: Math.max(0, ...waits) / nanosecondsAMillisecond,
   };
 }

@@ -1,4 +1,5 @@
 import { InboxError } from "../errors.ts";
+import { topicRetentionMs, type TopicConfig } from "../sources/kafka/topic-retention.ts";
 import type { BrokerFacts } from "./facts.ts";
 
 /** The part of an admin client of `kafkajs` that is used: `kafka.admin()`, connected. */
@@ -30,25 +31,11 @@ export async function askKafka(admin: KafkaAdminLike, topic: string): Promise<Br
 
 /**
  * The same from the topic's configuration, for whoever has it in another way (`kafka-configs --describe --all`). A
- * compacted topic is kept for ever. Kafka deletes whole segments: a record goes when the newest one of its segment is old
- * enough, and a segment may be filled for `segment.ms`. What `retention.bytes` deletes earlier is not counted on.
+ * compacted topic is kept for ever. Throws `source-failed` where the configuration does not say how long.
  */
-export function kafkaFacts(topic: string, config: Readonly<Record<string, string | undefined>>): BrokerFacts {
-  const policy = config["cleanup.policy"];
-  const deletes = policy === undefined || policy.split(",").some((part) => part.trim() === "delete");
-  const retention = numberOf(config, "retention.ms", topic);
-  return {
-    name: `kafka:${topic}`,
-    kind: "log",
-    retentionMs:
-      !deletes || retention < 0
-        ? Number.POSITIVE_INFINITY
-        : retention + numberOf(config, "segment.ms", topic),
-  };
-}
-
-function numberOf(config: Readonly<Record<string, string | undefined>>, name: string, topic: string): number {
-  const text = config[name];
-  if (text !== undefined && /^-?\d{1,19}$/.test(text)) return Number(text);
-  throw new InboxError("source-failed", `The configuration of topic ${topic} has no ${name}.`);
+export function kafkaFacts(topic: string, config: TopicConfig): BrokerFacts {
+  const retentionMs = topicRetentionMs(config);
+  if (retentionMs !== undefined) return { name: `kafka:${topic}`, kind: "log", retentionMs };
+  const text = `The configuration of topic ${topic} has no retention.ms, or no segment.ms.`;
+  throw new InboxError("source-failed", text);
 }

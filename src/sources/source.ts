@@ -105,10 +105,11 @@ export interface Intake {
   /** Tells people of something that is not as it should be; said once for each text. */
   warn(message: string): void;
   /**
-   * Tells how long the broker keeps messages, before anything is received. Throws `window-too-short` where identities are
+   * Tells how long the broker keeps messages, before anything is received. Left out where nobody asks: identities are kept for
+   * ever, or the run was told. Throws `window-too-short` where identities are
    * not kept as long and the run is to refuse that; then the source does not start.
    */
-  kept?(kept: readonly Kept[]): void;
+  readonly kept?: ((kept: readonly Kept[]) => void) | undefined;
   /**
    * Makes this process the owner of a log, for a source that shall never be overtaken by the owner before: what that one has
    * under way is committed when this resolves, or never will be. Rejects if the database is away.

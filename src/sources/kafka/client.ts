@@ -1,4 +1,5 @@
 import type { RunFacts } from "../source.ts";
+import type { TopicConfig } from "./topic-retention.ts";
 
 export interface TopicPartition {
   readonly topic: string;
@@ -92,6 +93,8 @@ export interface KafkaClient {
   readonly rebalanceTimeoutMs: number;
   /** Connects and joins the group. Rejects with `source-failed` if no broker answers or a topic is not there. */
   open(request: ClientRequest, events: ClientEvents): Promise<KafkaSession>;
+  /** A topic's configuration, asked over a connection of its own; left out where the client cannot ask. */
+  topicConfig?(topic: string): Promise<TopicConfig>;
 }
 
 export const nameOf = ({ topic, partition }: TopicPartition): string => `${topic}/${partition}`;

@@ -24,6 +24,7 @@ import {
 } from "./owned-partition.ts";
 import { createRetries } from "./retries.ts";
 import { recordTime } from "./record-time.ts";
+import { tellKept } from "./tell-kept.ts";
 
 /** How far the source has come in one partition. */
 export interface PartitionProgress {
@@ -348,6 +349,7 @@ export function kafka(options: KafkaOptions): KafkaSource {
     name: `kafka:${topics.join(",")}`,
     async start(given) {
       intake = given;
+      await tellKept(client, topics, intake);
       watch = createBrokerWatch({
         timeoutMs: settings.brokerTimeoutMs,
         ask: async () => void (await session?.watermarks({ topic: topics[0] as string, partition: 0 })),

@@ -5,6 +5,7 @@ import { attempt, createKafkajsBatches, type FilteredBatch } from "./kafkajs-bat
 import { createKafkajsMembership } from "./kafkajs-membership.ts";
 import type { KafkajsAdmin, KafkajsConsumer, KafkajsKafka, KafkajsSocketFactory } from "./kafkajs-shapes.ts";
 import { createKafkajsSockets, type KafkajsSockets } from "./kafkajs-sockets.ts";
+import { kafkajsTopicConfig } from "./kafkajs-topic-config.ts";
 import { createKafkajsWatermarks } from "./kafkajs-watermarks.ts";
 import { within } from "./within.ts";
 
@@ -57,6 +58,7 @@ export function kafkajs(
     name: "kafkajs",
     rebalanceTimeoutMs: milliseconds("rebalanceTimeout", 60_000),
     open: (request, events) => open(settings, request, events),
+    topicConfig: (topic) => kafkajsTopicConfig(Kafka, config, topic),
   };
 }
 

@@ -1,6 +1,12 @@
+import type { StreamConfig } from "./stream-kept.ts";
+
 /** The part of a `JetStreamClient` of `@nats-io/jetstream` that is used: `jetstream(connection)`. */
 export interface NatsJetStream {
   readonly consumers: { get(stream: string, consumer: string): Promise<NatsConsumer> };
+  /** For how long the stream is kept; `false`: does not ask first whether JetStream is there. */
+  jetstreamManager?(checkApi?: boolean): Promise<{
+    readonly streams: { info(stream: string): Promise<{ readonly config: StreamConfig }> };
+  }>;
 }
 
 /** The part of a pull consumer that is used. */

@@ -8,6 +8,7 @@ import type { Delivery, Intake, Settlement, Source } from "../source.ts";
 import { checkConsumer } from "./check-consumer.ts";
 import type { NatsConsumer, NatsMessage } from "./client.ts";
 import { natsSettings, type NatsOptions } from "./options.ts";
+import { tellKept } from "./tell-kept.ts";
 
 /** What a source has in hand, and what happened to it. */
 export interface NatsProgress {
@@ -208,6 +209,7 @@ export function nats(options: NatsOptions): NatsSource {
       const text = `Cannot pull from the consumer ${settings.consumer} of ${settings.stream}: ${textOf(error)}`;
       throw new InboxError("source-failed", text, { cause: error });
     }
+    await tellKept(jetstream, settings.stream, runner);
     pulling = pullOn();
   }
 
