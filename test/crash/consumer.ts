@@ -10,6 +10,7 @@ import type { Body, Form, Plan, Point, Told } from "./plan.ts";
 const plan = JSON.parse(process.argv[2]!) as Plan;
 const pool = new pg.Pool({
   connectionString: plan.url,
+  application_name: plan.schema,
   options: `-c search_path=${plan.schema},public`,
   pipeline: true,
   max: (plan.inbox?.lanes ?? 4) + 2,

@@ -3,6 +3,8 @@ import { describe, test } from "node:test";
 import { crashTest, type Consumer, type CrashTest } from "./support.ts";
 
 const leaseMs = 300;
+/** For process after process, each of which waits for the lease of the one before. */
+const patienceMs = 180_000;
 const nobodySeemsAlive =
   "not exists (select from worker where closed_at is null and lease_until > clock_timestamp())";
 
@@ -146,10 +148,11 @@ async function runUntilDrained(
   start: () => Consumer,
   afterDeath: () => Promise<void>,
 ): Promise<{ deaths: number; last: Consumer }> {
-  const drained = broker.drained().then(() => "drained");
+  const drained = broker.drained(patienceMs).then(() => "drained");
+  drained.catch(() => undefined);
   for (let deaths = 0; deaths < 20; deaths++) {
     const consumer = start();
-    const died = consumer.killed().then(() => "died");
+    const died = consumer.killed(patienceMs).then(() => "died");
     died.catch(() => undefined);
     if ((await Promise.race([drained, died])) === "drained") return { deaths, last: consumer };
     await afterDeath();

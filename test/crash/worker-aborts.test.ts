@@ -4,6 +4,8 @@ import type { Plan } from "./plan.ts";
 import { crashTest } from "./support.ts";
 import { accept, run } from "./workers.ts";
 
+const patienceMs = 100_000;
+
 for (const mode of ["work", "inline"] as const) {
   test(`abort() on one message of 1,000, ${mode}: 999 effects, one is crashed, and few processes die`, async (t) => {
     const test = await crashTest(t, { prefetch: 1_000 });
@@ -24,12 +26,13 @@ for (const mode of ["work", "inline"] as const) {
     let deaths = 0;
     const done = test.until(
       "(select count(*) from effect) >= 999 and exists (select from quarantine) and not exists (select from pending)",
-      90_000,
+      patienceMs,
     );
+    done.catch(() => undefined);
     for (let over = false; !over;) {
       const died = test
         .start(plan)
-        .killed()
+        .killed(patienceMs)
         .then(() => "died");
       died.catch(() => undefined);
       over = (await Promise.race([done.then(() => "done"), died])) === "done";

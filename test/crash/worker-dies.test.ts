@@ -25,7 +25,7 @@ for (const [index, point] of workerPoints.entries()) {
     const first = test.start(worker({ form, die: { at: point, by: "SIGKILL" } }));
     assert.equal(await first.killed(), "SIGKILL");
     test.start(worker({ form }));
-    await test.until(nothingPending, 60_000);
+    await test.until(nothingPending);
     assert.deepEqual(await effectsByKey(test, bodies), inOrder(bodies));
     assert.equal(await test.balance(), 6);
     assert.deepEqual(await test.attempts(), {}, "a death is no failed attempt");
@@ -44,7 +44,7 @@ test("workers that die one after another, each at another point, lose nothing, d
   }
   test.start(worker());
   test.start(worker());
-  await test.until(nothingPending, 60_000);
+  await test.until(nothingPending);
   assert.deepEqual(await effectsByKey(test, bodies), inOrder(bodies));
   assert.equal(await test.balance(), (300 * 301) / 2);
   assert.deepEqual(await test.attempts(), {});
@@ -60,7 +60,7 @@ test("a consumer that stores first and dies loses nothing and doubles nothing", 
   }
   test.start({ mode: "store-first", run });
   await test.broker.drained();
-  await test.until(`${nothingPending} and (select count(*) from effect) >= 120`, 60_000);
+  await test.until(`${nothingPending} and (select count(*) from effect) >= 120`);
   assert.deepEqual(await test.effects(), Object.fromEntries(bodies.map(({ id }) => [id, 1])));
   assert.deepEqual(await test.attempts(), {});
 });

@@ -17,7 +17,7 @@ describe("a worker that is stopped for longer than its lease, and wakes", { conc
       const zombie = test.start(worker({ die: { at, by: "SIGSTOP" }, inbox: { lanes: 2 } }));
       await test.until("exists (select from pending_lane where leased_until < clock_timestamp())");
       const other = test.start(worker());
-      if (at === "taken") await test.until(nothingPending, 60_000);
+      if (at === "taken") await test.until(nothingPending);
       // The lanes are the other one's now, though a transaction of the stopped one may still hold some of their rows.
       else {
         await test.until(
@@ -26,7 +26,7 @@ describe("a worker that is stopped for longer than its lease, and wakes", { conc
         );
       }
       process.kill(zombie.child.pid!, "SIGCONT");
-      await test.until(nothingPending, 60_000);
+      await test.until(nothingPending);
       assert.deepEqual(await effectsByKey(test, bodies), inOrder(bodies));
       assert.equal(await test.balance(), (40 * 41) / 2);
       assert.deepEqual(await test.attempts(), {});

@@ -14,6 +14,7 @@ import type {
 import type { QuarantineInsert } from "../../src/store/quarantine-entry.ts";
 import type { BeginOptions, LaneTransaction, Store } from "../../src/store/store.ts";
 import { onTestEnd, type Scope } from "../support/cleanup.ts";
+import { until } from "../support/in-time.ts";
 import { testDatabase, type TestDatabase } from "../support/postgres.ts";
 
 export const name = { consumer: "accounting", handlerVersion: "1" };
@@ -79,16 +80,16 @@ export async function testStore(t: Scope, options: PostgresOptions = {}): Promis
     },
     rows: async <Row>(text: string, values: readonly unknown[] = []) =>
       (await pool.query(text, [...values])).rows as Row[],
-    async untilBlocked(statements = 1) {
-      for (;;) {
+    untilBlocked: (statements = 1) =>
+      until(`${statements} statements wait for a lock`, async () => {
         const { rows } = await pool.query<{ n: number }>(
           `select count(*)::int as n from pg_stat_activity
             where application_name = $1 and cardinality(pg_blocking_pids(pid)) > 0`,
           [application],
         );
-        if ((rows[0]?.n ?? 0) >= statements) return;
-      }
-    },
+        const { n } = rows[0]!;
+        return { holds: n >= statements, answer: `${n} wait` };
+      }),
     async session() {
       const client = await pool.connect();
       let over = false;
