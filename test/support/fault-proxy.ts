@@ -15,6 +15,10 @@ export interface FaultProxy {
   goSilentAfter(text: string): void;
   /** Cuts every connection there is. */
   cutAll(): void;
+  /** While true every new connection is cut at once, as if nobody listened. Default false. */
+  refuses: boolean;
+  /** Connections of clients that are open now. */
+  readonly connections: number;
 }
 
 type Fault = { readonly kind: "cut" | "drop" | "silence"; readonly text: string };
@@ -30,6 +34,7 @@ export async function faultProxy(
   const cut = (...pair: Socket[]) => pair.forEach((socket) => socket.destroy());
 
   const server = createServer((client) => {
+    if (proxy.refuses) return cut(client);
     const upstream = connect(target);
     let repliesDie: Fault["kind"] | null = null;
     for (const socket of [client, upstream]) {
@@ -70,6 +75,11 @@ export async function faultProxy(
     dropReplyTo: (text) => void (fault = { kind: "drop", text }),
     goSilentAfter: (text) => void (fault = { kind: "silence", text }),
     cutAll: () => cut(...sockets),
+    refuses: false,
+    // Each has one to the server, too.
+    get connections() {
+      return sockets.size / 2;
+    },
   };
 
   await new Promise<void>((resolve) => server.listen(port, proxy.host, resolve));

@@ -8,6 +8,8 @@ import type { ConfluentConsumer, ConfluentError, ConfluentPartition } from "./co
 export interface ConfluentCommits {
   /** Resolves with the broker's answer; rejects if it refused. */
   send(consumer: ConfluentConsumer, positions: readonly Position[]): Promise<void>;
+  /** Resolves when no answer is owed; they come with the records that are asked for. */
+  settled(): Promise<void>;
   /** To be called by `offset_commit_cb`. */
   answered(error: ConfluentError | undefined, partitions: readonly ConfluentPartition[]): void;
 }
@@ -22,6 +24,15 @@ const mostUnanswered = 16;
 
 export function createConfluentCommits(): ConfluentCommits {
   let sent: readonly Sent[] = [];
+  let waiting: (() => void)[] = [];
+
+  function keep(list: readonly Sent[]): void {
+    sent = list;
+    if (sent.length > 0) return;
+    for (const resolve of waiting) resolve();
+    waiting = [];
+  }
+
   return {
     send: (consumer, positions) =>
       new Promise((resolve, reject) => {
@@ -33,16 +44,18 @@ export function createConfluentCommits(): ConfluentCommits {
           if (error === undefined) resolve();
           else reject(error);
         };
-        sent = [...sent.slice(-mostUnanswered), { names: new Set(list.map(textOf)), done }];
+        // Throws where the client is not connected: then no answer comes.
         consumer.commit(list);
+        keep([...sent.slice(-mostUnanswered), { names: new Set(list.map(textOf)), done }]);
       }),
+    settled: () => (sent.length === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     answered(error, partitions) {
       const names = partitions.map(textOf);
       const found = sent.find(
         (one) => one.names.size === names.length && names.every((n) => one.names.has(n)),
       );
       if (found === undefined) return;
-      sent = sent.filter((one) => one !== found);
+      keep(sent.filter((one) => one !== found));
       found.done(error);
     },
   };

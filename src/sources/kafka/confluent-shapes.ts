@@ -33,6 +33,7 @@ export interface ConfluentConsumer {
   connect(options: { readonly timeout: number }, done: Callback<ConfluentMetadata>): unknown;
   disconnect(done: Callback): unknown;
   subscribe(topics: readonly string[]): unknown;
+  unsubscribe(): unknown;
   consume(most: number, done: Callback<readonly ConfluentMessage[]>): void;
   setDefaultConsumeTimeout(timeoutMs: number): void;
   setDefaultIsTimeoutOnlyForFirstMessage(only: boolean): void;

@@ -26,6 +26,9 @@ const connectTimeoutMs = 15_000;
 const pollMs = 200;
 // A pause throws away what was fetched ahead, so short waits do without.
 const pauseAfterMs = 1_000;
+// How long an answer may be owed, and the client's end may take.
+const answerMs = 2_000;
+const leaveMs = 15_000;
 const mostRecords = 1_000;
 const fewestRecords = 50;
 const owned = [
@@ -192,6 +195,39 @@ async function open(
   const polling = poll();
   polling.catch((error: unknown) => events.failed(error as Error));
 
+  async function leave(): Promise<void> {
+    closing = true;
+    await polling.catch(() => undefined);
+    // One that came before the end may wait for what is in hand; the client's own end would wait for its answer.
+    await rebalance.answered();
+    topicIds.close();
+    if (
+      !(await within(
+        call((done) => consumer.disconnect(done)),
+        leaveMs,
+      ))
+    )
+      events.warn(`The Kafka client has not ended within ${leaveMs} ms.`);
+  }
+
+  /**
+   * librdkafka sends a commit again for as long as no broker takes it, and its end waits for that, on a thread of Node's pool:
+   * then not even process.exit() comes through.
+   */
+  async function close(): Promise<void> {
+    stopped = true;
+    if (await within(commits.settled(), answerMs)) return leave();
+    events.warn(
+      "No broker has answered a commit of offsets: the Kafka client cannot end before one does, and goes on in the background.",
+    );
+    consumer.unsubscribe();
+    void commits
+      .settled()
+      .then(leave)
+      .catch(() => undefined);
+  }
+
+  let left: Promise<void> | undefined;
   return {
     commit: (positions) => commits.send(consumer, positions),
     pause: (partition) => pauses.rest(partition, true),
@@ -208,14 +244,7 @@ async function open(
       stopped = true;
       pauses.hold();
     },
-    async close() {
-      closing = true;
-      await polling.catch(() => undefined);
-      // One that came before the end may wait for what is in hand; the client's own end would wait for its answer.
-      await rebalance.answered();
-      topicIds.close();
-      await call((done) => consumer.disconnect(done));
-    },
+    close: () => (left ??= close()),
   };
 }
 

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { InboxError } from "../../../src/errors.ts";
 import { createConfluentPauses } from "../../../src/sources/kafka/confluent-pauses.ts";
+import type { ClientEvents } from "../../../src/sources/kafka/client.ts";
 import type { ConfluentConsumer } from "../../../src/sources/kafka/confluent-shapes.ts";
 import { createTurns } from "../../../src/sources/kafka/confluent-turns.ts";
 import { confluent, kafka, type ConfluentModule } from "../../../src/sources/kafka/kafka.ts";
+import { testIntake } from "../../support/intake.ts";
 
 // Parts of the adapter for confluent's client that need no broker.
 
@@ -151,4 +153,52 @@ test("wrong options are refused by name", () => {
   refused(() => kafka({ ...right, order: "exact" as never }), /order/);
   refused(() => kafka({ ...right, revokeTimeoutMs: 10_000 }), /revokeTimeoutMs/);
   refused(() => kafka({ ...right, commitIntervalMs: 0 }), /commitIntervalMs/);
+});
+
+test("its client is not ended while a commit is unanswered, as that would block a thread for as long; then it is", async () => {
+  type Done = (error: null, result: unknown) => void;
+  interface Config {
+    readonly offset_commit_cb: (error: undefined, partitions: readonly object[]) => void;
+  }
+  const seen: string[] = [];
+  let config: Config | undefined;
+  let ended = (): void => undefined;
+  const disconnected = new Promise<void>((resolve) => (ended = resolve));
+  class Consumer {
+    constructor(given: Config) {
+      config = given;
+    }
+    on(): void {}
+    setDefaultConsumeTimeout(): void {}
+    setDefaultIsTimeoutOnlyForFirstMessage(): void {}
+    subscribe(): void {}
+    assignments = (): readonly object[] => [];
+    connect = (_: object, done: Done): void => done(null, { topics: [{ name: "t" }] });
+    consume = (_: number, done: Done): void => void setImmediate(() => done(null, []));
+    commit = (list: readonly object[]): void => void seen.push(JSON.stringify(list));
+    unsubscribe = (): void => void seen.push("unsubscribe");
+    disconnect(done: Done): void {
+      seen.push("disconnect");
+      done(null, undefined);
+      ended();
+    }
+  }
+  const warnings: string[] = [];
+  const facts = testIntake({ deliver: () => Promise.resolve(), end: () => undefined }).facts;
+  const events: ClientEvents = {
+    ...{ assigned: (list) => Promise.resolve(list), revoked: () => Promise.resolve() },
+    ...{ records: () => Promise.resolve(), lost: () => undefined, readTo: () => undefined },
+    ...{ alive: () => undefined, failed: (error) => assert.fail(error) },
+    warn: (text) => void warnings.push(text),
+  };
+  const client = confluent({ KafkaConsumer: Consumer }, {});
+  const session = await client.open({ topics: ["t"], groupId: "g", facts, revokeTimeoutMs: 1_000 }, events);
+  const position = { topic: "t", partition: 0, offset: 5 };
+  const commit = session.commit([{ ...position, offset: 5n }]);
+  await session.close();
+  assert.deepEqual(seen, [JSON.stringify([position]), "unsubscribe"]);
+  assert.match(warnings.join(), /cannot end before/);
+  config!.offset_commit_cb(undefined, [position]);
+  await Promise.all([commit, disconnected]);
+  assert.equal(seen.at(-1), "disconnect");
 });

@@ -17,6 +17,8 @@ export async function kafkajsClient(_: TestContext, settings: ClientSettings): P
         sessionTimeout: sessionTimeoutMs,
         heartbeatInterval: Math.floor(sessionTimeoutMs / 4),
         rebalanceTimeout: pollIntervalMs,
+        // Its end waits for the answer to its last request for records.
+        maxWaitTimeInMs: 500,
       },
     },
   );

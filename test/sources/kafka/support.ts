@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
-import type { Admin, IHeaders, ITopicConfig, Kafka } from "kafkajs";
+import { Partitioners, type Admin, type IHeaders, type ITopicConfig, type Kafka } from "kafkajs";
 import { formats } from "../../../src/index.ts";
 import { isRejected } from "../../../src/message/message.ts";
 import { confluent, type ConfluentModule, type KafkaClient } from "../../../src/sources/kafka/kafka.ts";
@@ -41,6 +41,8 @@ export interface TestTopic {
   publish(records: readonly TestRecord[]): Promise<void>;
   /** The group's committed offset of a partition; -1 where there is none. */
   committed(partition?: number): Promise<number>;
+  /** Commits an offset for the group, which has no members. Default partition: 0. */
+  setCommitted(offset: number, partition?: number): Promise<void>;
 }
 
 /** `undefined`: there is no broker here, and the test was skipped. */
@@ -74,6 +76,21 @@ export async function topicAt(
     async committed(partition = 0) {
       const [group] = await admin.fetchOffsets({ groupId, topics: [topic] });
       return Number(group?.partitions.find((one) => one.partition === partition)?.offset ?? -1);
+    },
+    async setCommitted(offset, partition = 0) {
+      // Without joining the group; kafkajs' `admin.setOffsets` does, and waits five seconds for records.
+      const own = client.producer({
+        transactionalId: `set-${topic}`,
+        maxInFlightRequests: 1,
+        idempotent: true,
+        createPartitioner: Partitioners.DefaultPartitioner,
+      });
+      await own.connect();
+      const transaction = await own.transaction();
+      const partitions = [{ partition, offset: String(offset) }];
+      await transaction.sendOffsets({ consumerGroupId: groupId, topics: [{ topic, partitions }] });
+      await transaction.commit();
+      await own.disconnect();
     },
   };
 }
