@@ -2,6 +2,7 @@
 import { subscribe } from "node:diagnostics_channel";
 import { ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import "../../examples/two-services/play/with-parent.ts";
 import type { Arm, Point } from "./points.ts";
 import { statementReader, type ReadStatements } from "./statements.ts";
 
@@ -9,9 +10,6 @@ let armed: Arm | undefined;
 process.on("message", (message: Arm | object) => {
   if ("arm" in message) armed = message;
 });
-// It ends with the test, and by itself after SIGTERM.
-process.once("disconnect", () => process.exit());
-process.channel?.unref();
 
 function reached(point: Point): void {
   if (armed?.arm !== point) return;

@@ -164,6 +164,28 @@ test("SIGTERM: what is in flight is waited for and recorded, the rest is given b
   assert.equal(worker.rowCount, 0);
 });
 
+test("SIGTERM while it starts ends it as soon as it has", async (t) => {
+  const desk = await testDesk(t);
+  const { url } = await hook(t);
+  const config = desk.file("relay.mjs", moduleFor(url));
+  await inTransaction(desk.pool, async (holder) => {
+    await holder.query("lock table outbox_lane in exclusive mode");
+    const relay = startRelay(t, desk, config);
+    await until(async () => {
+      const waits = await desk.pool.query(
+        "select from pg_locks where relation = 'outbox_lane'::regclass and not granted",
+      );
+      return waits.rowCount! > 0;
+    });
+    relay.child.kill("SIGTERM");
+    await until(() => relay.stderr().includes("Stopping"));
+    await holder.query("commit");
+    const [code] = (await relay.gone) as [number | null];
+    assert.equal(code, 0, relay.stderr());
+    await holder.query("begin");
+  });
+});
+
 test("SIGKILL of one of two relays at a time: everything arrives, under one id each", async (t) => {
   const desk = await testDesk(t);
   const { url, arrived } = await hook(t);

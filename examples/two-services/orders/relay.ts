@@ -23,6 +23,5 @@ const relay = createRelay({
   // An effect during which its relay died so often is put aside as dangerous. Here that is no effect's fault.
   maxCrashes: 1_000,
 });
-await relay.start();
-
 process.once("SIGTERM", () => void relay.stop().then(() => Promise.all([pool.end(), ledgerPool.end()])));
+await relay.start();

@@ -28,7 +28,7 @@ export interface Fleet {
   excuse<T>(work: () => Promise<T>): Promise<T>;
   /** Last words of those that ended by themselves, by whether a database was away. */
   readonly ended: { readonly excused: readonly string[]; readonly unexpected: readonly string[] };
-  /** Asks all to end in good order. Resolves with the names of those that did not. */
+  /** Asks all to end in good order. Resolves with the names of those that did not, once they listened to SIGTERM. */
   stop(withinMs: number): Promise<readonly string[]>;
   /** Kills all of them. */
   close(): Promise<void>;
@@ -50,6 +50,7 @@ export interface FleetOptions {
 export async function startFleet({ env, preload, onHopeless }: FleetOptions): Promise<Fleet> {
   const members = new Map<ChildProcess, Member>();
   const ended = { excused: [] as string[], unexpected: [] as string[] };
+  const listening = new Set<ChildProcess>();
   const endings = new Map<ChildProcess, { code: number | null; signal: NodeJS.Signals | null }>();
   let stopping = false;
   let away = 0;
@@ -67,6 +68,7 @@ export async function startFleet({ env, preload, onHopeless }: FleetOptions): Pr
       stdio: ["ignore", "inherit", "pipe", "ipc"],
     });
     members.set(child, { name, child });
+    child.on("message", () => listening.add(child));
     let said = "";
     child.stderr!.on("data", (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4_000)));
     child.once("close", (code: number | null, signal: NodeJS.Signals | null) => {
@@ -118,7 +120,11 @@ export async function startFleet({ env, preload, onHopeless }: FleetOptions): Pr
       await Promise.all(last.map(({ child }) => gone(child)));
       clearTimeout(timer);
       return last
-        .filter(({ child }) => endings.get(child)?.code !== 0)
+        .filter(({ child }) => {
+          const { code, signal } = endings.get(child)!;
+          // One that has just been started has nothing in hand yet.
+          return code !== 0 && (signal !== "SIGTERM" || listening.has(child));
+        })
         .map(({ name, child }) => `${name} (${JSON.stringify(endings.get(child))})`);
     },
     async close() {

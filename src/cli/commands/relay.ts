@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRelay, type DestinationHealth, type Relay } from "../../relay/relay.ts";
 import { postgres } from "../../store/postgres/postgres.ts";
@@ -99,7 +100,7 @@ async function run(
     talk.tell("started", { destinations: names, ...where }, `Sending to ${names.join(", ")}.`);
     if (health !== undefined) io.say(`Health at ${health.address.host} port ${health.address.port}.`);
     if (options.once) await nothingLeft(relay, store, names, over.signal);
-    else await new Promise<void>((resolve) => over.signal.addEventListener("abort", () => resolve()));
+    else if (!over.signal.aborted) await once(over.signal, "abort");
   } finally {
     clearInterval(timer);
     await relay.stop();
