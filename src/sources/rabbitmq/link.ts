@@ -10,7 +10,8 @@ export interface Unsettled {
   open: number;
   /** One of its messages is to come again by way of the broker. */
   again: boolean;
-  done: boolean;
+  /** When its last message was settled; what is settled waits to be sent. */
+  doneAt: number | undefined;
   /** It waited here for a retry: its time in hand says nothing of how fast messages are handled. */
   waited: boolean;
 }
@@ -29,8 +30,8 @@ export interface Link {
   settle(delivery: Unsettled, again: boolean): void;
   /**
    * Sends what `settle` collected. Returns how many could not be sent, since the channel is gone. Without `all` those behind
-   * a message that is still being handled wait for it, as long as they are few: they leave with it in one frame, and the
-   * broker looks through all that is unsettled for each frame of one message.
+   * a message that is still being handled wait a while to leave with it in one frame: a frame for each message costs the
+   * broker more than the message did.
    */
   flush(all: boolean): number;
   /** How many are settled and not sent. */
@@ -39,17 +40,35 @@ export interface Link {
   lose(): void;
 }
 
-export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled) => void): Link {
+// With fewer than these unsettled each may be all that keeps the broker from sending the next one.
+const fewUnsettled = 64;
+// A first message that does not get done holds nobody up: what is unsettled still passes it at 4,000 a second.
+const unsettledPerMs = 4;
+const longestWaitMs = 2_000;
+
+/** `now`: the clock, in milliseconds, that `take` is given times of. */
+export function createLink(
+  channel: AmqpChannel,
+  now: () => number,
+  onSettled: (delivery: Unsettled) => void,
+): Link {
   // In the order of their tags: a Map keeps the order of insertion.
   const open = new Map<number, Unsettled>();
+  // Settled since the last flush.
   let done: Unsettled[] = [];
+  // Those that wait for earlier ones, and some that have left with them, in the order they were settled.
+  let behind: Unsettled[] = [];
+  let waiting = 0;
   let bytes = 0;
   let lastTag = 0;
   let alive = true;
+  // When the first of the unsettled became it.
+  let movedAt = 0;
 
   function remove(delivery: Unsettled): void {
     open.delete(delivery.tag);
     bytes -= delivery.bytes;
+    waiting--;
     onSettled(delivery);
   }
 
@@ -58,29 +77,50 @@ export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled
     let last: number | undefined;
     let count = 0;
     for (const delivery of open.values()) {
-      if (!delivery.done) break;
+      if (delivery.doneAt === undefined) break;
       last = delivery.tag;
       count++;
       remove(delivery);
     }
-    if (last !== undefined) channel.ack(last, count > 1);
+    if (last === undefined) return;
+    movedAt = now();
+    channel.ack(last, count > 1);
   }
 
-  /** Returns what waits. */
-  function send(list: readonly Unsettled[], all: boolean): Unsettled[] {
-    for (const delivery of list) {
-      if (!delivery.again) continue;
-      channel.giveBack(delivery.tag);
-      remove(delivery);
-    }
-    ackBefore();
-    const rest = list.filter(({ tag }) => open.has(tag));
-    if (!all && rest.length * 2 < open.size) return rest;
-    for (const delivery of rest.sort((a, b) => a.tag - b.tag)) {
+  /** A frame for each message that has waited long enough. */
+  function ackOverdue(all: boolean): void {
+    const before = all ? Infinity : dueBefore();
+    let end = 0;
+    while (end < behind.length && isDue(behind[end]!, before)) end++;
+    if (end === 0) return;
+    const due = behind.slice(0, end).filter(({ tag }) => open.has(tag));
+    behind = behind.slice(end);
+    for (const delivery of due.sort((a, b) => a.tag - b.tag)) {
       channel.ack(delivery.tag, false);
       remove(delivery);
     }
-    return [];
+  }
+
+  const isDue = ({ tag, doneAt }: Unsettled, before: number): boolean => doneAt! <= before || !open.has(tag);
+
+  /** What was settled before this has waited long enough for those before it. */
+  function dueBefore(): number {
+    const [first] = open.values();
+    if (first === undefined || open.size < fewUnsettled) return Infinity;
+    const time = now();
+    const isStuck = time - Math.max(movedAt, first.at) >= open.size / unsettledPerMs;
+    return isStuck ? Infinity : time - longestWaitMs;
+  }
+
+  function send(all: boolean): void {
+    for (const delivery of done.splice(0)) {
+      if (delivery.again) {
+        channel.giveBack(delivery.tag);
+        remove(delivery);
+      } else behind.push(delivery);
+    }
+    ackBefore();
+    ackOverdue(all);
   }
 
   return {
@@ -103,7 +143,7 @@ export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled
         at,
         open: messages,
         again: false,
-        done: false,
+        doneAt: undefined,
         waited: false,
       };
       open.set(tag, delivery);
@@ -113,26 +153,29 @@ export function createLink(channel: AmqpChannel, onSettled: (delivery: Unsettled
     settle(delivery, again) {
       delivery.open--;
       if (again) delivery.again = true;
-      if (delivery.open > 0 || delivery.done) return;
-      delivery.done = true;
+      if (delivery.open > 0 || delivery.doneAt !== undefined) return;
+      delivery.doneAt = now();
       done.push(delivery);
+      waiting++;
     },
     get waiting() {
-      return done.length;
+      return waiting;
     },
     flush(all) {
-      if (done.length === 0) return 0;
-      const list = done;
-      done = [];
+      const late = waiting;
+      if (late === 0) return 0;
       if (alive) {
         try {
-          done = send(list, all);
+          send(all);
           return 0;
         } catch {
           alive = false;
         }
       }
-      return list.length;
+      done = [];
+      behind = [];
+      waiting = 0;
+      return late;
     },
     lose() {
       alive = false;

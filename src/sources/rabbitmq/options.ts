@@ -26,7 +26,7 @@ export interface RabbitmqOptions {
    */
   readonly key?:
     "routing-key" | { readonly header: string } | ((message: AmqpMessage) => unknown) | undefined;
-  /** Unsettled messages the broker sends ahead, 1 to 65,535. Default: grows up to what the run takes in hand. */
+  /** Unsettled messages the broker sends ahead, 1 to 65,535. Default: grows up to twice what the run takes in hand. */
   readonly prefetch?: number | undefined;
   /** Most messages that wait for a retry without taking room from others. Default 10,000. */
   readonly maxHeld?: number | undefined;

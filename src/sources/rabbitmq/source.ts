@@ -54,12 +54,15 @@ const maxBatch = 500;
 // A message must be settled well before the broker loses patience.
 const heldShare = 0.8;
 const lagTimeoutMs = 5_000;
+const longestGoodbyeMs = 5_000;
 // RabbitMQ looks through what is unsettled with each acknowledgement that is out of turn: 8,000 made it a third slower.
-const mostAhead = 2_000;
+const mostAhead = 4_000;
+// Beside what the run has in hand there is room for what is done and waits to be acknowledged in one frame.
+const aheadOfRun = 2;
 // A window that cannot grow is to be large enough for a lane or two.
 const aheadOfSingle = 500;
-// How long an acknowledgement may wait for those before it.
-const longestAckDelayMs = 100;
+// How often it is looked whether acknowledgements have waited long enough for those before them.
+const lookAtUnsentMs = 50;
 
 /**
  * Messages of one RabbitMQ queue, with `rabbitmq-client` or `amqplib`. An acknowledgement is sent on the channel of its
@@ -117,9 +120,10 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     pumping = true;
     // What arrives in the same turn is handed over together.
     await Promise.resolve();
+    const atOnce = Math.min(maxBatch, intake!.facts.maxInHand);
     while (waiting.length > 0 && !stopped) {
-      const list = waiting.length <= maxBatch ? waiting : waiting.slice(0, maxBatch);
-      waiting = waiting.length <= maxBatch ? [] : waiting.slice(maxBatch);
+      const list = waiting.length <= atOnce ? waiting : waiting.slice(0, atOnce);
+      waiting = waiting.length <= atOnce ? [] : waiting.slice(atOnce);
       await intake!.deliver(list);
     }
     pumping = false;
@@ -168,20 +172,23 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
       links.add(part.link);
       carryOut(part, settlement);
     }
+    send(links);
+  }
+
+  function send(links: Iterable<Link>): void {
     for (const link of links) {
       lateSettlements += link.flush(stopped);
       if (link.waiting > 0) unsent.add(link);
+      else unsent.delete(link);
     }
-    if (unsent.size > 0) sending ??= setTimeout(sendUnsent, longestAckDelayMs);
+    if (unsent.size > 0) sending ??= setTimeout(sendUnsent, lookAtUnsentMs);
     adapt();
   }
 
   function sendUnsent(): void {
     clearTimeout(sending);
     sending = undefined;
-    for (const link of unsent) lateSettlements += link.flush(true);
-    unsent.clear();
-    adapt();
+    send(unsent);
   }
 
   async function checkQueue(): Promise<QueueFacts> {
@@ -210,7 +217,7 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
       fixed === undefined
         ? createWindow({
             ...{
-              most: Math.min(maxInHand, mostAhead),
+              most: Math.min(maxInHand * aheadOfRun, mostAhead),
               mostBytes: maxInHandBytes,
               mostHeld: settings.maxHeld,
             },
@@ -265,7 +272,9 @@ export function rabbitmq(options: RabbitmqOptions): RabbitmqSource {
     await stop();
     await subscription?.close();
     const quietly = (promise: Promise<void> | undefined, what: string): Promise<void> =>
-      within(promise ?? Promise.resolve(), lagTimeoutMs, what).catch(() => undefined);
+      within(promise ?? Promise.resolve(), Math.min(settings.answerTimeoutMs, longestGoodbyeMs), what).catch(
+        () => undefined,
+      );
     await quietly(
       asking?.then((channel) => channel.close()),
       "closing a channel",

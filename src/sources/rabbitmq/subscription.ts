@@ -61,7 +61,7 @@ export function createSubscription(parts: SubscriptionParts): Subscription {
       lost: (reason) => its.link !== undefined && lose(its.link, reason),
     });
     const channel = await within(opening, answerTimeoutMs, "opening a channel", (late) => late.close());
-    const link = (its.link = createLink(channel, parts.settled));
+    const link = (its.link = createLink(channel, now, parts.settled));
     try {
       const since = now();
       await within(channel.count(queue), answerTimeoutMs, "looking for the queue");

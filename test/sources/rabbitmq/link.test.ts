@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import type { AmqpChannel, AmqpMessage } from "../../../src/sources/rabbitmq/client.ts";
-import { createLink } from "../../../src/sources/rabbitmq/link.ts";
+import { createLink, type Unsettled } from "../../../src/sources/rabbitmq/link.ts";
 
 /** A broker's side of a channel: closes it, as RabbitMQ does, for a tag that it does not know. */
 function brokerChannel(): {
@@ -38,6 +38,8 @@ function brokerChannel(): {
   return state;
 }
 
+const still = (): number => 0;
+
 const message = (tag: number, bytes = 10): AmqpMessage => ({
   ...{ tag, redelivered: false, exchange: "", routingKey: "q", properties: {} },
   body: new Uint8Array(bytes),
@@ -52,7 +54,12 @@ test("whatever the order, each delivery is acknowledged or given back once, and 
       (plan, picks, leaveOpen) => {
         const broker = brokerChannel();
         const settledOnes: number[] = [];
-        const link = createLink(broker.channel, ({ tag }) => settledOnes.push(tag));
+        let time = 0;
+        const link = createLink(
+          broker.channel,
+          () => time,
+          ({ tag }) => settledOnes.push(tag),
+        );
         const work: (() => void)[] = [];
         for (const [i, [parts, again]] of plan.entries()) {
           broker.open.add(i + 1);
@@ -63,6 +70,7 @@ test("whatever the order, each delivery is acknowledged or given back once, and 
         }
         const open = new Set<number>();
         while (work.length > leaveOpen) {
+          time += picks.next().value;
           const [next] = work.splice(picks.next().value % work.length, 1);
           next!();
           if (picks.next().value % 4 === 0) assert.equal(link.flush(picks.next().value % 2 === 0), 0);
@@ -83,7 +91,7 @@ test("whatever the order, each delivery is acknowledged or given back once, and 
 
 test("a run of finished deliveries takes one frame", () => {
   const broker = brokerChannel();
-  const link = createLink(broker.channel, () => undefined);
+  const link = createLink(broker.channel, still, () => undefined);
   const list = Array.from({ length: 100 }, (_, i) => {
     broker.open.add(i + 1);
     return link.take(message(i + 1), 1, 0);
@@ -94,31 +102,70 @@ test("a run of finished deliveries takes one frame", () => {
   assert.deepEqual([...broker.open], [100]);
 });
 
-test("a few finished ones behind an unfinished one wait for it, many do not, and none when all are asked for", () => {
+test("what is done waits for those before it and leaves with them, for as long as those move on", () => {
   const broker = brokerChannel();
-  const link = createLink(broker.channel, () => undefined);
-  const list = Array.from({ length: 10 }, (_, i) => {
+  let time = 0;
+  const link = createLink(
+    broker.channel,
+    () => time,
+    () => undefined,
+  );
+  const list = Array.from({ length: 1_000 }, (_, i) => {
     broker.open.add(i + 1);
     return link.take(message(i + 1), 1, 0);
   });
   const settle = (...tags: number[]): void => tags.forEach((tag) => link.settle(list[tag - 1]!, false));
-  settle(9, 3, 4, 2);
+  settle(900, 3, 4, 2);
   assert.equal(link.flush(false), 0);
-  assert.deepEqual([broker.frames, link.waiting, link.unsettled], [0, 4, 10]);
+  assert.deepEqual([broker.frames, link.waiting, link.unsettled], [0, 4, 1_000]);
   settle(1);
   link.flush(false);
-  // Those that had waited for the first one leave with it.
   assert.deepEqual([broker.frames, broker.acked, link.waiting], [1, [1, 2, 3, 4], 1]);
-  link.flush(true);
-  assert.deepEqual([broker.acked.at(-1), link.waiting, link.unsettled], [9, 0, 5]);
-  settle(10, 7, 8);
+  // A quarter of a millisecond for each that is unsettled.
+  time = 248;
+  settle(7);
   link.flush(false);
-  assert.deepEqual([broker.acked.slice(-3), link.waiting], [[7, 8, 10], 0]);
+  assert.deepEqual([broker.frames, link.waiting], [1, 2]);
+  time = 250;
+  link.flush(false);
+  assert.deepEqual([broker.acked.slice(4), link.waiting, link.unsettled], [[7, 900], 0, 994]);
+  settle(8);
+  link.flush(false);
+  assert.equal(link.waiting, 0, "the fifth is stuck, and nobody waits for it");
+  // However fast they move on, nothing waits for longer than two seconds.
+  settle(1_000);
+  for (let tag = 5; tag < 100; tag++) {
+    settle(tag);
+    link.flush(false);
+    assert.equal(broker.acked.includes(1_000), time >= 2_250, `${time} ms`);
+    time += 50;
+  }
+});
+
+test("of a few unsettled ones each is acknowledged at once, and what waits is, when all are asked for", () => {
+  const broker = brokerChannel();
+  const link = createLink(broker.channel, still, () => undefined);
+  const take = (tag: number): Unsettled => {
+    broker.open.add(tag);
+    return link.take(message(tag), 1, 0);
+  };
+  const list = Array.from({ length: 10 }, (_, i) => take(i + 1));
+  link.settle(list[8]!, false);
+  link.settle(list[5]!, false);
+  link.flush(false);
+  assert.deepEqual([broker.acked, link.waiting, link.unsettled], [[6, 9], 0, 8]);
+  for (let tag = 11; tag <= 100; tag++) list.push(take(tag));
+  link.settle(list[98]!, false);
+  link.settle(list[49]!, false);
+  link.flush(false);
+  assert.deepEqual([broker.acked.length, link.waiting], [2, 2]);
+  link.flush(true);
+  assert.deepEqual([broker.acked, link.waiting, link.unsettled], [[6, 9, 50, 99], 0, 96]);
 });
 
 test("a delivery that the client lost is given back instead of staying unsettled for ever", () => {
   const broker = brokerChannel();
-  const link = createLink(broker.channel, () => undefined);
+  const link = createLink(broker.channel, still, () => undefined);
   for (const tag of [1, 2, 3, 4]) broker.open.add(tag);
   link.take(message(1), 1, 0);
   link.take(message(4), 1, 0);
@@ -127,7 +174,7 @@ test("a delivery that the client lost is given back instead of staying unsettled
 
 test("what cannot be sent is counted and never sent later", () => {
   const broker = brokerChannel();
-  const link = createLink(broker.channel, () => undefined);
+  const link = createLink(broker.channel, still, () => undefined);
   for (const tag of [1, 2]) broker.open.add(tag);
   const [a, b] = [link.take(message(1), 1, 0), link.take(message(2), 1, 0)];
   link.settle(a, false);

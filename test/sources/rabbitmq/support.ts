@@ -79,7 +79,7 @@ export interface Driven {
   readonly warnings: readonly string[];
   /** Resolves when the source has ended by itself. */
   readonly ended: Promise<Error | undefined>;
-  /** The next delivery; rejects where none comes in ten seconds. */
+  /** The next delivery; rejects where none comes in a minute. */
   next(): Promise<Delivery>;
   take(count: number): Promise<Delivery[]>;
   /** Deliveries that nobody took. */
@@ -87,7 +87,7 @@ export interface Driven {
   settle(delivery: Delivery, settlement?: Settlement): Promise<void>;
 }
 
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 
 /** What is known of queues of these tests, so that the source has nothing to warn of. */
 export const classic = { type: "classic" } as const;
