@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Help, type Option } from "commander";
 import { readFileSync } from "node:fs";
 import { eraseCommand } from "./commands/erase.ts";
 import { explainCommand } from "./commands/explain.ts";
@@ -14,7 +14,10 @@ import { retentionCommand } from "./commands/retention.ts";
 import { runCommand } from "./commands/run.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
+import { notesOf } from "./notes.ts";
 import { reportError } from "./report-error.ts";
+
+const common = ["--dry-run", "--why", "--by", "--schema", "--config", "--json", "--help"];
 
 /** A command says how it ended; what it throws is reported by `runProgram`. */
 export type Action = (code: ExitCode) => void;
@@ -44,7 +47,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
   const program = new Command("inbox")
     .description("Effects in PostgreSQL applied once for each message, however often the broker delivers it.")
     .version(packageVersion(), "-V, --version")
-    .addHelpText("after", examples)
+    .addHelpText("after", notesOf(examples))
     .showHelpAfterError("(inbox --help shows how)");
   program
     .addCommand(runCommand(io, ended))
@@ -70,11 +73,28 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
 
 /** Commander ends the process and writes by itself unless each command is told otherwise. */
 function quietly(command: Command, io: Io): void {
-  command.exitOverride().configureOutput({
-    writeOut: (text) => io.print(text.trimEnd()),
-    writeErr: (text) => io.say(text.trimEnd()),
-  });
+  command
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.print(text.trimEnd()),
+      writeErr: (text) => io.say(text.trimEnd()),
+    })
+    .configureHelp({
+      visibleOptions(of) {
+        return commonLast(Help.prototype.visibleOptions.call(this, of));
+      },
+      // An empty default says nothing.
+      optionDescription(option) {
+        return Help.prototype.optionDescription.call(this, option).replace(/ \(default: (?:""|\[\])\)$/, "");
+      },
+    });
   for (const inner of command.commands) quietly(inner, io);
+}
+
+/** What is the same for every command stands last, in one order. */
+function commonLast(options: readonly Option[]): Option[] {
+  const rank = ({ long }: Option): number => common.indexOf(long ?? "");
+  return options.toSorted((a, b) => rank(a) - rank(b));
 }
 
 function packageVersion(): string {

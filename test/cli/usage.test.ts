@@ -3,7 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import { fitNotes } from "../../src/cli/notes.ts";
 import { redactFor } from "../../src/cli/redact.ts";
+import { runHere } from "./in-process.ts";
 import { runInbox } from "./run-inbox.ts";
 
 const packageFile = join(import.meta.dirname, "../../package.json");
@@ -71,3 +73,34 @@ test("passwords are hidden wherever they stand", () => {
   ];
   for (const [text, expected] of table) assert.equal(redact(text), expected);
 });
+
+test("the help of every command fits a terminal of 80 columns, with what all have in common last", async () => {
+  for (const path of await commandsBelow([])) {
+    const { code, stdout } = await runHere([...path, "--help"], { env: {} });
+    assert.equal(code, 0, path.join(" "));
+    for (const line of stdout.split("\n")) {
+      // A command in quotes is not broken.
+      assert.ok(line.length <= 80 || line.includes("'"), `inbox ${path.join(" ")} --help: ${line}`);
+    }
+    assert.doesNotMatch(stdout, /\(default:\s+(?:""|\[\])\)/);
+    assert.match(stdout, /-h, --help .*\n(?:\n|$)/);
+  }
+});
+
+test("notes keep the remark of an example beside it where there is room, else above", () => {
+  const text = "\nOne two\nthree.\n\nExamples:\n  $ inbox a    does it\n  $ inbox b";
+  assert.equal(fitNotes(text, 40), "\nOne two three.\n\nExamples:\n  $ inbox a    does it\n  $ inbox b");
+  assert.equal(fitNotes(text, 12), "\nOne two\nthree.\n\nExamples:\n  # does it\n  $ inbox a\n  $ inbox b");
+  assert.equal(fitNotes("  $ inbox run x --aa b --cc d", 24), "  $ inbox run x --aa b \\\n      --cc d");
+});
+
+/** A command and all below it, as their help names them. */
+async function commandsBelow(path: readonly string[]): Promise<readonly (readonly string[])[]> {
+  const { stdout } = await runHere([...path, "--help"], { env: {} });
+  const list = stdout.split("\nCommands:\n")[1]?.split("\n\n")[0] ?? "";
+  const names = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = ""]) => name);
+  const below = await Promise.all(
+    names.filter((name) => name !== "help").map((name) => commandsBelow([...path, name])),
+  );
+  return [path, ...below.flat()];
+}

@@ -4,6 +4,7 @@ import type { EffectName } from "../../store/retention-desk.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { cell, counted } from "../table.ts";
@@ -48,7 +49,7 @@ export function eraseCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "tell what would be erased, and erase nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((id: string, options: Options) =>
       withStore(io, options, async ({ store }) => {
         const { consumer, producer, tenant, effect: effects, discard, dryRun } = options;

@@ -4,6 +4,7 @@ import { printable } from "../../message/show-value.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { explanationLines } from "../explanation-lines.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
@@ -35,7 +36,7 @@ export function explainCommand(io: Io, ended: Action): Command {
     .option("--producer <name>", "who sent it")
     .option("--tenant <name>", "of which tenant")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((id: string, options: Options) =>
       withStore(io, options, async ({ store }) => {
         const { consumer, producer, tenant } = options;

@@ -16,6 +16,7 @@ import {
   type IdentityOptions,
 } from "../identity-options.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { UsageError } from "../usage-error.ts";
@@ -62,7 +63,7 @@ export function identifyCommand(io: Io, ended: Action): Command {
       "JSON pointers that may differ between copies of one message; needs --fingerprint json",
     )
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (files: readonly string[], options: Options) => {
       const format = formatOf(options);
       const fingerprint = fingerprintOf(options);

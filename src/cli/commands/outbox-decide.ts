@@ -6,6 +6,7 @@ import { checkChoice, decideEach, decideOnMany, type DecisionWords, type Desk } 
 import { addDeciderOptions, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
 import { addRefusedFilter, refusedFilterOf, type RefusedFilterOptions } from "../outbox-filter.ts";
 import { leavesOut } from "../quarantine-filter.ts";
@@ -24,14 +25,18 @@ interface Options extends RefusedFilterOptions, DeciderOptions, StoreOptions {
 
 type Kind = "retry" | "discard";
 
-const about: Readonly<Record<Kind, { readonly description: string; readonly done: string }>> = {
+const about: Readonly<
+  Record<Kind, { readonly description: string; readonly done: string; readonly why: string }>
+> = {
   retry: {
     description: "give refused effects back to be sent, as they are, under the same ids",
     done: "given back to be sent",
+    why: "the account is there now",
   },
   discard: {
     description: "decide that refused effects are not to be sent; what waits behind them goes on",
     done: "discarded",
+    why: "the customer has left",
   },
 };
 
@@ -41,9 +46,9 @@ you expect: --dry-run shows how many, --expected confirms the number. It counts 
 command that is ended on the way leaves the rest to: inbox outbox resume
 
 Examples:
-  $ inbox outbox ${kind} 17 --why "the account is there now"
+  $ inbox outbox ${kind} 17 --why "${about[kind].why}"
   $ inbox outbox ${kind} --group 0f3a5c7e9b1d2f4a --dry-run
-  $ inbox outbox ${kind} --group 0f3a5c7e9b1d2f4a --expected 4000 --why "the account is there now"
+  $ inbox outbox ${kind} --group 0f3a5c7e9b1d2f4a --expected 4000 --why "${about[kind].why}"
 
 Exit codes: 0 all decided, 1 refused or failed, 2 wrong usage, 3 some could not be decided on, or are left.`;
 
@@ -57,7 +62,7 @@ export function outboxDecideCommand(io: Io, ended: Action, kind: Kind): Command 
     .option("--dry-run", "show what would be decided, and decide nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes(kind))
+    .addHelpText("after", notesOf(notes(kind)))
     .action((ids: readonly string[], options: Options) => {
       const filter = refusedFilterOf(options);
       const missing = "Say which effects: by their entries' ids, by a filter such as --group, or --all.";

@@ -4,6 +4,7 @@ import { forgetEffects, type ForgottenEffects } from "../../outbox/forget.ts";
 import { duration } from "../duration.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { onStopSignals } from "../stop-signals.ts";
@@ -40,7 +41,7 @@ export function outboxForgetCommand(io: Io, ended: Action): Command {
     )
     .option("--every <span>", "again and again, with so long between, until it is stopped", duration)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ store }) => {
         const stop = new AbortController();

@@ -6,6 +6,7 @@ import { bodyJson } from "../body-output.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { UsageError } from "../usage-error.ts";
@@ -40,7 +41,7 @@ export function outboxRepairCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "show what would be changed, and change nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (id: string, options: Options) => {
       const changes = { payload: await readPayload(options.payload) };
       await withStore(io, options, async ({ outbox }) => {

@@ -6,6 +6,7 @@ import { age } from "../age.ts";
 import { bodyJson, bodyLine } from "../body-output.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { factLines } from "../table.ts";
@@ -43,7 +44,7 @@ export function outboxShowCommand(io: Io, ended: Action): Command {
     .option("--effect-id <id>", "the effect's own id")
     .option("--payload", "write only the refused payload's bytes to stdout, with nothing hidden")
     .addOption(jsonOption().conflicts("payload"))
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((id: string | undefined, options: Options) => {
       checkName(id, options);
       return withStore(io, options, async (desk) => {

@@ -3,6 +3,7 @@ import type { DestinationStatus } from "../../store/outbox-operator.ts";
 import { age } from "../age.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { cell, counted, tableOf } from "../table.ts";
@@ -23,7 +24,7 @@ export function outboxStatusCommand(io: Io, ended: Action): Command {
   return storeCommand("status")
     .description("show for each destination what waits, since when, and whether it is sent")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ outbox }) => {
         const rows = await outbox.status();

@@ -3,6 +3,7 @@ import { printable } from "../../message/show-value.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { findPending } from "../find-pending.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import { addPendingFilter, pendingFilterOf, type PendingFilterOptions } from "../pending-filter.ts";
 import type { Action } from "../program.ts";
@@ -33,7 +34,7 @@ export function pendingRetryCommand(io: Io, ended: Action): Command {
     .option("--all", "all that are scheduled")
     .option("--dry-run", "show how many there are, and leave them as they are")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((id: string | undefined, options: Options) => {
       const filter = pendingFilterOf(options);
       const filtered = Object.values(filter).some((part) => part !== undefined);

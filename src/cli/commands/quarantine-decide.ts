@@ -6,6 +6,7 @@ import { checkChoice, decideEach, decideOnMany, type DecisionWords, type Desk } 
 import { addDeciderOptions, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { addFilter, filterOf, leavesOut, type FilterOptions } from "../quarantine-filter.ts";
@@ -24,19 +25,24 @@ interface Options extends FilterOptions, DeciderOptions, StoreOptions {
 
 type Kind = "retry" | "apply" | "discard";
 
-const about: Readonly<Record<Kind, { readonly description: string; readonly done: string }>> = {
+const about: Readonly<
+  Record<Kind, { readonly description: string; readonly done: string; readonly why: string }>
+> = {
   retry: {
     description: "give entries back to be handled, as they are, by the running workers",
     done: "given back to be handled",
+    why: "the account is there now",
   },
   apply: {
     description:
       "give late entries back to be handled: they are older than what the ledger remembers, and you know that they were not applied",
     done: "given back to be handled",
+    why: "they are not in the books",
   },
   discard: {
     description: "decide that entries are not to be handled; what waits behind them goes on",
     done: "discarded",
+    why: "a test of the shop",
   },
 };
 
@@ -46,9 +52,9 @@ if as many entries fit as you expect: --dry-run shows how many, --expected confi
 carried out in batches; a command that is ended on the way leaves the rest to: inbox quarantine resume
 
 Examples:
-  $ inbox quarantine ${kind} 17 --why "the account is there now"
+  $ inbox quarantine ${kind} 17 --why "${about[kind].why}"
   $ inbox quarantine ${kind} --group 0f3a5c7e9b1d2f4a --dry-run
-  $ inbox quarantine ${kind} --group 0f3a5c7e9b1d2f4a --expected 4000 --why "the account is there now"
+  $ inbox quarantine ${kind} --group 0f3a5c7e9b1d2f4a --expected 4000 --why "${about[kind].why}"
 
 Exit codes: 0 all decided, 1 refused or failed, 2 wrong usage, 3 some entries could not be decided on, or are left.`;
 
@@ -62,7 +68,7 @@ export function quarantineDecideCommand(io: Io, ended: Action, kind: Kind): Comm
     .option("--dry-run", "show what would be decided, and decide nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes(kind))
+    .addHelpText("after", notesOf(notes(kind)))
     .action((ids: readonly string[], options: Options) => {
       const given = filterOf(options);
       const missing = "Say which entries: by their ids, by a filter such as --group, or --all.";

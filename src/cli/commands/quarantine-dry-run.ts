@@ -6,6 +6,7 @@ import { entryMissing, repairedMessage } from "../../quarantine/repair.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { loadHandler } from "../load-handler.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { addRepairOptions, changesOf, type RepairOptions } from "../repair-options.ts";
@@ -37,7 +38,7 @@ export function quarantineDryRunCommand(io: Io, ended: Action): Command {
     .argument("<handler>", "a JavaScript or TypeScript module")
     .option("--values", "show the statements' values as they are, not their kinds and lengths")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (id: string, handlerPath: string, options: Options) => {
       const changes = await changesOf(options);
       const loaded = await loadHandler(handlerPath);

@@ -2,6 +2,7 @@ import { Option, type Command } from "commander";
 import type { ExportedBodies } from "../../quarantine/export-entries.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import type { Action } from "../program.ts";
 import { addFilter, filterOf, statusOption, type FilterOptions } from "../quarantine-filter.ts";
 import { counted } from "../table.ts";
@@ -31,7 +32,7 @@ export function quarantineExportCommand(io: Io, ended: Action): Command {
         .choices(["stored", "open", "redacted"])
         .default("stored"),
     )
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ quarantine }) => {
         let entries = 0;

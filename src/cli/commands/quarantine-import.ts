@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import type { ImportSummary } from "../../quarantine/import-entries.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { counted } from "../table.ts";
@@ -30,7 +31,7 @@ export function quarantineImportCommand(io: Io, ended: Action): Command {
     .argument("<file>", "what inbox quarantine export wrote; - is stdin")
     .option("--dry-run", "only check every line")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (file: string, options: Options) => {
       const fromStdin = file === "-";
       if (!fromStdin) {

@@ -3,6 +3,7 @@ import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-op
 import { duration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { onStopSignals } from "../stop-signals.ts";
@@ -33,7 +34,7 @@ export function quarantinePurgeCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "show how many would be removed, and remove nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ quarantine }) => {
         const chosen = { decidedBeforeMs: options.decidedBefore, consumer: options.consumer };

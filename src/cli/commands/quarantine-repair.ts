@@ -6,6 +6,7 @@ import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-op
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { loadHandler } from "../load-handler.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { addRepairOptions, changesAnything, changesOf, type RepairOptions } from "../repair-options.ts";
@@ -38,7 +39,7 @@ export function quarantineRepairCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "show what would be changed, and change nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (id: string, options: Options) => {
       const changes = await changesOf(options);
       if (!changesAnything(changes)) {

@@ -13,6 +13,7 @@ import { parseDuration } from "../../retention/duration.ts";
 import { openDatabase, type Database } from "../database.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { UsageError } from "../usage-error.ts";
@@ -73,7 +74,11 @@ export function reconcileCommand(io: Io, ended: Action): Command {
     )
     .option("--since <time>", "the span's beginning: a date, or an RFC 3339 time", timeOf)
     .option("--until <time>", "its end, not part of it (default: the margin before now)", timeOf)
-    .option("--margin <duration>", "clock skew and time under way, such as 5m", durationOf, 300_000)
+    .addOption(
+      new Option("--margin <duration>", "clock skew and time under way")
+        .argParser(durationOf)
+        .default(300_000, "5m"),
+    )
     .option(
       "--limit <n>",
       "print at most so many differences (default: 100, with --json all)",
@@ -81,7 +86,7 @@ export function reconcileCommand(io: Io, ended: Action): Command {
     )
     .addOption(schemaOption())
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (options: Options) => {
       checkSource(options);
       const database = await openDatabase(io, { local: "existing", maxConnections: 3 });

@@ -10,6 +10,7 @@ import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import { healthAddress, serveHealth, type HealthAddress } from "../health-server.ts";
 import type { Io } from "../io.ts";
 import { loadDestinations, relaySettings } from "../load-destinations.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { startRelayTalk, type RelayTalk } from "../relay-talk.ts";
@@ -53,7 +54,7 @@ export function relayCommand(io: Io, ended: Action): Command {
     .option("--once", "send what may be sent now, and end")
     .option("--health <address>", "tell health by HTTP at this port, or host:port", healthAddress)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (options: Options) => {
       const config = await loadConfig(io, options.config);
       const settings = relaySettings(config);

@@ -5,6 +5,7 @@ import { loadConfig } from "../config.ts";
 import { openDatabase } from "../database.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { planLines, policyTable } from "../replay-output.ts";
@@ -33,7 +34,7 @@ export function replayPlanCommand(io: Io, ended: Action): Command {
     .addOption(schemaOption())
     .addOption(configOption())
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (options: Options) => {
       const policy = policyOf(options);
       const policies = policy === undefined ? eachPolicy(options.of) : [policy];

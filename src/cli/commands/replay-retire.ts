@@ -6,6 +6,7 @@ import { openDatabase } from "../database.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { factLines } from "../table.ts";
@@ -38,7 +39,7 @@ export function replayRetireCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "only tell how both stand")
     .addOption(schemaOption())
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (consumer: string, options: Options) => {
       const { successor, allowMissing, schema } = options;
       const database = await openDatabase(io, { local: "existing", maxConnections: 1 });

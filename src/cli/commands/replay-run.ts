@@ -11,6 +11,7 @@ import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-op
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { loadHandler } from "../load-handler.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { countsLine, planLines } from "../replay-output.ts";
@@ -60,7 +61,7 @@ export function replayRunCommand(io: Io, ended: Action): Command {
     .addOption(schemaOption())
     .addOption(configOption())
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (handlerPath: string, options: Options) => {
       const policy = policyOf(options);
       if (policy === undefined)

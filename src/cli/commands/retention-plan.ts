@@ -7,6 +7,7 @@ import { windowFaults } from "../../retention/check-window.ts";
 import { openDatabase } from "../database.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { askBrokers, type BrokerOptions } from "../retention-brokers.ts";
@@ -72,7 +73,7 @@ export function retentionPlanCommand(io: Io, ended: Action): Command {
     .option("--no-measure", "do not measure the ledger; needs no database")
     .addOption(schemaOption())
     .addOption(jsonOption())
-    .addHelpText("after", notes);
+    .addHelpText("after", notesOf(notes));
   return command.action(async (options: Options) => {
     const brokers = await askBrokers(io, options);
     const declared = declaredIn(options);

@@ -3,6 +3,7 @@ import { createRetentionAdmin } from "../../retention/desk.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import type { Action } from "../program.ts";
 import { cell } from "../table.ts";
 import { storeCommand, withStore, type StoreOptions } from "../with-store.ts";
@@ -26,7 +27,7 @@ export const retentionRetireCommand = (io: Io, ended: Action): Command =>
       .argument("<source>", "its name, as inbox retention status shows it")
       .requiredOption("--consumer <name>", "whose source"),
   )
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((source: string, options: Options) =>
       withStore(io, options, async ({ store }) => {
         const decider = await deciderOf(io, options);

@@ -3,6 +3,7 @@ import { createCleanup } from "../../retention/cleanup.ts";
 import { showDuration } from "../../retention/duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { cell } from "../table.ts";
@@ -25,7 +26,7 @@ export const retentionRotateCommand = (io: Io, ended: Action): Command =>
   storeCommand("rotate")
     .description("open another generation of the ledger, and forget the one before at once")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ store }) => {
         const rotated = await createCleanup({ store }).rotate();

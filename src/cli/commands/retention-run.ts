@@ -1,10 +1,12 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration, showDuration } from "../../retention/duration.ts";
-import { createCleanup } from "../../retention/cleanup.ts";
+import { createCleanup, type Cleanup } from "../../retention/cleanup.ts";
 import type { Sweep } from "../../retention/sweep.ts";
 import { telemetry } from "../../telemetry/channels.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { healthAddress, serveHealth, type HealthAddress } from "../health-server.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { whyKept } from "../retention-status-output.ts";
@@ -17,6 +19,7 @@ interface Options extends StoreOptions {
   readonly every: number;
   readonly skew: number;
   readonly duty: number;
+  readonly health?: HealthAddress;
   readonly json?: true;
 }
 
@@ -29,6 +32,7 @@ Examples:
   $ inbox retention run                      beside your services, for as long as it lives
   $ inbox retention run --once               from cron
   $ inbox retention run --once --duty 50     faster, where intake can spare it
+  $ inbox retention run --health 8080        health as JSON: 200, or 503 while it is behind or fails
 
 Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 with --once: something is kept that is older than its window.`;
 
@@ -45,8 +49,9 @@ export function retentionRunCommand(io: Io, ended: Action): Command {
       3_600_000,
     )
     .option("--duty <percent>", "how much of the time is spent on batches", wholeNumber(1, 100), 10)
+    .option("--health <address>", "tell health by HTTP at this port, or host:port", healthAddress)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((options: Options) =>
       withStore(io, options, async ({ store }) => {
         const tell = (swept: Sweep): void => {
@@ -62,6 +67,8 @@ export function retentionRunCommand(io: Io, ended: Action): Command {
           stop.signal.addEventListener("abort", () => resolve()),
         );
         const signals = onStopSignals(() => stop.abort());
+        const health = options.health && (await serveHealth(options.health, () => healthOf(cleanup)));
+        if (health !== undefined) io.say(`Health at ${health.address.host} port ${health.address.port}.`);
         const warn = (event: unknown): void => io.say((event as { message: string }).message);
         telemetry.warning.subscribe(warn);
         try {
@@ -80,9 +87,15 @@ export function retentionRunCommand(io: Io, ended: Action): Command {
         } finally {
           telemetry.warning.unsubscribe(warn);
           signals.cancel();
+          await health?.close();
         }
       }),
     );
+}
+
+function healthOf(cleanup: Cleanup): { readonly well: boolean; readonly body: unknown } {
+  const health = cleanup.health();
+  return { well: health.status === "ok" || health.status === "idle", body: health };
 }
 
 const noSource = ({ windowMs, sources }: Sweep["consumers"][number]): boolean =>

@@ -4,6 +4,7 @@ import { createRetentionAdmin } from "../../retention/desk.ts";
 import { addDeciderOptions, deciderOf, type DeciderOptions } from "../decider-options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption } from "../options.ts";
 import type { Action } from "../program.ts";
 import { cell, counted } from "../table.ts";
@@ -35,7 +36,7 @@ export function retentionWindowCommand(io: Io, ended: Action): Command {
     .option("--dry-run", "tell how many identities are older, and change nothing");
   return addDeciderOptions(command)
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action((window: number, options: Options) =>
       withStore(io, options, async ({ store }) => {
         const admin = createRetentionAdmin({ store });

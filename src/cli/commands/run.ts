@@ -12,6 +12,7 @@ import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { formatNameOption, idHeaderOption, idRuleOption } from "../identity-options.ts";
 import { loadHandler, type LoadedHandler } from "../load-handler.ts";
+import { notesOf } from "../notes.ts";
 import { jsonOption, schemaOption, wholeNumber } from "../options.ts";
 import type { Action } from "../program.ts";
 import { planSource, type RunSource, type RunSourceOptions, type RunSourcePlan } from "../run-source.ts";
@@ -82,7 +83,7 @@ export function runCommand(io: Io, ended: Action): Command {
     .option("--no-migrate", "leave the inbox's tables as they are")
     .option("--no-resume", "begin at the file's start; what was applied before is found as a duplicate")
     .addOption(jsonOption())
-    .addHelpText("after", notes)
+    .addHelpText("after", notesOf(notes))
     .action(async (handlerPath: string, options: Options) => {
       const plan = planSource(options);
       const loaded = await loadHandler(handlerPath);
