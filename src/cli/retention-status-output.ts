@@ -1,3 +1,4 @@
+import { describeBacklog } from "../retention/backlog.ts";
 import type { CleanupStatus } from "../retention/cleanup.ts";
 import { showDuration } from "../retention/duration.ts";
 import type { ConsumerRetention } from "../retention/read-retention.ts";
@@ -19,8 +20,9 @@ export function whyKept({
 }
 
 /** Whether a person should look. */
-export const needsLook = ({ consumers, cleanup }: CleanupStatus): boolean =>
+export const needsLook = ({ consumers, cleanup, backlog }: CleanupStatus): boolean =>
   cleanup.lastError !== undefined ||
+  backlog.behind ||
   consumers.some(
     ({ windowMs, sources, waitsFor }) => windowMs !== undefined && (sources === 0 || waitsFor.length > 0),
   );
@@ -71,5 +73,6 @@ export function printStatus(io: Io, status: CleanupStatus): void {
     io.say(`A sweep runs since ${time(cleanup.startedAt)}: ${last} so far.`);
   else if (cleanup.finishedAt === undefined) io.say("No sweep has run to its end. Run: inbox retention run");
   else io.say(`The last sweep ended at ${time(cleanup.finishedAt)}: ${last}.`);
+  if (status.backlog.behind) io.say(describeBacklog(status.backlog));
   if (cleanup.lastError !== undefined) io.say(`The last sweep failed: ${cell(cleanup.lastError, 400)}`);
 }

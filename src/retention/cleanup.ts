@@ -7,6 +7,7 @@ import type { SourceProgress } from "../store/progress.ts";
 import type { Store } from "../store/store.ts";
 import { tellWarning } from "../telemetry/tell-warning.ts";
 import { wholeNumber } from "../whole-number.ts";
+import { describeBacklog, readBacklog, type CleanupBacklog } from "./backlog.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
 import { rotate, type Rotated } from "./rotate.ts";
 import { sweep, type Sweep } from "./sweep.ts";
@@ -25,7 +26,10 @@ export interface CleanupOptions {
   readonly skewMs?: number | undefined;
   /** How long one batch may take, in milliseconds: batches grow and shrink to that. Default 50. */
   readonly batchMs?: number | undefined;
-  /** How much of the time is spent on batches, in per cent; the rest is paused. Default 10. */
+  /**
+   * How much of the time is spent on batches, in per cent; the rest is paused. A sweep that is behind goes up to 50 by itself,
+   * and back where a batch had to give way to others' locks. Default 10.
+   */
   readonly dutyPercent?: number | undefined;
   /** How long a batch may wait for a lock, in milliseconds, before it gives way. Default 100. */
   readonly lockTimeoutMs?: number | undefined;
@@ -40,6 +44,19 @@ export interface CleanupStatus {
   readonly consumers: readonly ConsumerRetention[];
   readonly sources: readonly SourceProgress[];
   readonly cleanup: CleanupState;
+  /** How far it is behind what windows say. */
+  readonly backlog: CleanupBacklog;
+}
+
+/** How forgetting goes, as this process knows it. */
+export interface CleanupHealth {
+  /**
+   * `ok`; `behind`: what should be gone lies far beyond its window; `failed`: the last sweep of this process did, and is
+   * tried again. `idle`: this process has begun no sweep yet, or another one does it.
+   */
+  readonly status: "ok" | "behind" | "failed" | "idle";
+  /** As the last sweep of this process found it. */
+  readonly backlog: CleanupBacklog | undefined;
 }
 
 /** Forgets identities that are older than their window. Any number of processes may run it: one works at a time. */
@@ -51,6 +68,8 @@ export interface Cleanup extends AsyncDisposable {
   /** One sweep now, unless another process is at it. Rejects if the database fails. */
   once(options?: { readonly signal?: AbortSignal | undefined }): Promise<Sweep>;
   status(): Promise<CleanupStatus>;
+  /** For a health check; asks nobody. */
+  health(): CleanupHealth;
   /**
    * Forgets by generations instead of sweeps, once it is time: see `inbox retention rotate`. Throws `window-too-short` where
    * a consumer has no window. Needs the owner of the tables.
@@ -69,8 +88,16 @@ export function createCleanup(options: CleanupOptions): Cleanup {
   const { store } = options;
   const everyMs = wholeNumber("everyMs", options.everyMs, 600_000, 100, 86_400_000);
   const leaseMs = wholeNumber("leaseMs", options.leaseMs, 30_000, 100, 3_600_000);
+  let backlog: CleanupBacklog | undefined;
+  let behind = false;
+  let failed = false;
   const settings = {
-    ...{ store, workerId: randomUUID(), leaseMs },
+    ...{ store, workerId: randomUUID(), leaseMs, everyMs },
+    onBacklog(found: CleanupBacklog): void {
+      backlog = found;
+      if (found.behind !== behind) tellWarning(describeBacklog(found));
+      behind = found.behind;
+    },
     skewMs: wholeNumber("skewMs", options.skewMs, 3_600_000, 0, 31_536_000_000),
     batchMs: wholeNumber("batchMs", options.batchMs, 50, 1, 60_000),
     dutyPercent: wholeNumber("dutyPercent", options.dutyPercent, 10, 1, 100),
@@ -94,6 +121,9 @@ export function createCleanup(options: CleanupOptions): Cleanup {
   async function once(notWithinMs: number, signal: AbortSignal | undefined): Promise<Sweep> {
     await declare();
     const swept = await sweep({ ...settings, notWithinMs, signal });
+    failed = false;
+    // Whoever does it now tells how it goes.
+    if (swept.ended === "busy") backlog = undefined;
     if (swept.ended !== "not due" && swept.ended !== "busy") options.onSweep?.(swept);
     return swept;
   }
@@ -104,6 +134,7 @@ export function createCleanup(options: CleanupOptions): Cleanup {
     while (!stopping.signal.aborted) {
       await once(everyMs, stopping.signal).catch((error: unknown) => {
         const text = error instanceof Error ? error.message : String(error);
+        failed = true;
         tellWarning(`Cleanup failed, and will be tried again: ${text}`);
       });
       await pause(wait, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -130,8 +161,12 @@ export function createCleanup(options: CleanupOptions): Cleanup {
         store.progress.list(),
         store.cleanup.state(),
       ]);
-      return { consumers, sources, cleanup };
+      return { consumers, sources, cleanup, backlog: await readBacklog(store, consumers, everyMs) };
     },
+    health: () => ({
+      status: failed ? "failed" : backlog === undefined ? "idle" : backlog.behind ? "behind" : "ok",
+      backlog,
+    }),
     [Symbol.asyncDispose]: stop,
   };
 }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { hasCode } from "../errors.ts";
 import { stretchPages, type CleanupBatch, type CleanupLease } from "../store/cleanup.ts";
 import type { Store } from "../store/store.ts";
+import { readBacklog, type CleanupBacklog } from "./backlog.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
 
 /** What a sweep did. */
@@ -18,6 +19,8 @@ export interface Sweep {
   readonly durationMs: number;
   /** What is set for each consumer, and what some of them wait for; before the sweep. */
   readonly consumers: readonly ConsumerRetention[];
+  /** Before the sweep; `undefined` where there was none. */
+  readonly backlog: CleanupBacklog | undefined;
 }
 
 export interface SweepSettings {
@@ -26,10 +29,13 @@ export interface SweepSettings {
   readonly leaseMs: number;
   /** Not if a sweep ended within this time, in milliseconds; 0: in any case. */
   readonly notWithinMs: number;
+  readonly everyMs: number;
   readonly skewMs: number;
   readonly batchMs: number;
   readonly dutyPercent: number;
   readonly lockTimeoutMs: number;
+  /** Told before anything is forgotten. */
+  readonly onBacklog: (backlog: CleanupBacklog) => void;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -40,6 +46,9 @@ interface Counts {
 }
 
 const mostStretches = 32;
+// Where it is behind, a sweep works up to half of the time, unless that puts it in others' way.
+const mostDutyPercent = 50;
+const dutyStep = 1.25;
 
 /**
  * One sweep: moves the horizons to where windows and sources allow, then forgets what is older, in batches, each a
@@ -50,8 +59,12 @@ export async function sweep(settings: SweepSettings): Promise<Sweep> {
   const { store, workerId, leaseMs, notWithinMs } = settings;
   const startedAt = performance.now();
   const counts: Counts = { identities: 0, batches: 0, gaveWay: 0 };
-  const result = (ended: Sweep["ended"], consumers: readonly ConsumerRetention[]): Sweep => ({
-    ...{ ended, ...counts, consumers },
+  const result = (
+    ended: Sweep["ended"],
+    consumers: readonly ConsumerRetention[],
+    backlog?: CleanupBacklog,
+  ): Sweep => ({
+    ...{ ended, ...counts, consumers, backlog },
     durationMs: performance.now() - startedAt,
   });
   const lease = await store.cleanup.take(workerId, leaseMs, notWithinMs);
@@ -63,7 +76,9 @@ export async function sweep(settings: SweepSettings): Promise<Sweep> {
   try {
     const consumers = await readRetention(store);
     await moveHorizons(settings, consumers);
-    return result(await forgetAll(settings, lease, counts), consumers);
+    const backlog = await readBacklog(store, consumers, settings.everyMs);
+    settings.onBacklog(backlog);
+    return result(await forgetAll(settings, lease, counts, backlog.behind), consumers, backlog);
   } catch (error) {
     failure = error instanceof Error ? error.message : String(error);
     throw error;
@@ -89,9 +104,11 @@ async function forgetAll(
   settings: SweepSettings,
   lease: CleanupLease,
   counts: Counts,
+  behind: boolean,
 ): Promise<Sweep["ended"]> {
-  const { store, batchMs, dutyPercent, lockTimeoutMs, signal } = settings;
+  const { store, batchMs, lockTimeoutMs, signal } = settings;
   const due = await store.cleanup.due(lease);
+  const duty = createDuty(settings.dutyPercent, behind);
   let most = 1;
   for (let next = 0; next < due.length;) {
     if (signal?.aborted === true) return "stopped";
@@ -103,6 +120,7 @@ async function forgetAll(
     });
     const took = Math.max(1, performance.now() - start);
     if (forgotten === "lost") return "lost";
+    duty.tell(forgotten === "gave way");
     if (forgotten === "gave way") {
       counts.gaveWay++;
       most = Math.max(1, Math.floor(most / 2));
@@ -112,10 +130,26 @@ async function forgetAll(
       next += stretches;
       most = Math.min(mostStretches, Math.max(1, Math.round(stretches * Math.min(2, batchMs / took))));
     }
-    const restMs = Math.min((took * (100 - dutyPercent)) / dutyPercent, settings.leaseMs / 3);
+    const percent = duty.percent();
+    const restMs = Math.min((took * (100 - percent)) / percent, settings.leaseMs / 3);
     if (next < due.length) await rest(restMs, signal);
   }
   return "done";
+}
+
+/** How much of the time goes to batches: what was asked for, and more by and by while it is behind and in nobody's way. */
+export function createDuty(
+  askedPercent: number,
+  behind: boolean,
+): { percent(): number; tell(gaveWay: boolean): void } {
+  const most = behind ? Math.max(askedPercent, mostDutyPercent) : askedPercent;
+  let percent = askedPercent;
+  return {
+    percent: () => percent,
+    tell(gaveWay) {
+      percent = gaveWay ? Math.max(askedPercent, percent / 2) : Math.min(most, percent * dutyStep);
+    },
+  };
 }
 
 /** How many stretches from here on follow one another without a gap. */

@@ -40,6 +40,24 @@ export interface CleanupState {
   readonly lastError: string | undefined;
 }
 
+/** What of a consumer may go: applied before this. */
+export interface DueBefore {
+  readonly consumer: string;
+  readonly before: Date;
+}
+
+/** What should be gone by now and is not, as pages were last looked at. */
+export interface Backlog {
+  /** By how much the oldest is older than what may go, in milliseconds; 0: nothing is. */
+  readonly behindMs: number;
+  /** When that was applied, at the earliest. */
+  readonly oldest: Date | undefined;
+  /** Identities that come in and so have to go, a second; `undefined`: not known yet. */
+  readonly neededPerSecond: number | undefined;
+  /** Forgotten a second, by the last sweep or the one that runs; `undefined`: there was none. */
+  readonly donePerSecond: number | undefined;
+}
+
 /** Forgetting in batches. Each method is a transaction of its own on a connection of its own. */
 export interface CleanupStore {
   /** The lease, if nobody else holds it and no sweep ended within `notWithinMs`, by the clock of the database. */
@@ -55,6 +73,8 @@ export interface CleanupStore {
   /** Forgets what is due in some pages; `lost`: another worker has the lease, nothing was done. */
   forget(lease: CleanupLease, batch: CleanupBatch): Promise<{ readonly identities: number } | "lost">;
   state(): Promise<CleanupState>;
+  /** What lies there though it may go. By the notes on pages and the table's statistics, without a scan of the ledger. */
+  backlog(due: readonly DueBefore[]): Promise<Backlog>;
   /** Consumers with identities and without a window: by a scan of the ledger. */
   withoutWindow(): Promise<readonly string[]>;
   /** A process tells how long it wants identities kept: the longest of all wins. Resolves with what holds; `undefined`: for ever. */

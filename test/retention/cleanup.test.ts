@@ -3,7 +3,9 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type pg from "pg";
 import { createInbox, postgres, quarantine } from "../../src/index.ts";
+import { needsLook } from "../../src/cli/retention-status-output.ts";
 import type { Sweep } from "../../src/retention/retention.ts";
+import { createDuty } from "../../src/retention/sweep.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
 import { hoursAgo } from "../reconcile/ledger-case.ts";
 import { ownServer, testPool } from "../support/postgres.ts";
@@ -413,4 +415,54 @@ test("of two processes with different windows the longer wins, and whoever diffe
   assert.match(mine[0]!, /this process wants them kept for 86400000 ms, but 259200000 ms holds/);
   assert.equal((await (await cleanup()).once()).identities, 0, "kept for 72 hours");
   assert.throws(() => inbox(0), { code: "invalid-option" });
+});
+
+test("cleanup that falls behind says so once, works more of its time, and says when it has caught up", async (t) => {
+  const { pool, schema, fill, cleanup } = await cleanupCase(t);
+  await fill(Array.from({ length: 500 }, () => ({ id: randomUUID(), at: hoursAgo(23) })));
+  await pool.query("analyze message");
+  const worker = await cleanup();
+  const said: string[] = [];
+  const hear = (event: unknown): void => {
+    const { message } = event as { message: string };
+    if (message.startsWith("Cleanup ")) said.push(message);
+  };
+  telemetry.warning.subscribe(hear);
+  t.after(() => telemetry.warning.unsubscribe(hear));
+  assert.equal(worker.health().status, "idle");
+  const sweep = async (): Promise<readonly unknown[]> => [
+    (await worker.once()).identities,
+    worker.health().status,
+    said.length,
+  ];
+  assert.deepEqual(await sweep(), [0, "ok", 0]);
+  // Ten hours in which the source went on, and nobody forgot anything.
+  await pool.query(
+    `with m as (update message set processed_at = processed_at - interval '10 hours')
+     update ledger_stretch set oldest = oldest - interval '10 hours'`,
+  );
+  const { backlog, ...status } = await worker.status();
+  assert.ok(backlog.behind && needsLook({ ...status, backlog }));
+  assert.ok(Math.abs(backlog.behindMs / hour - 9) < 0.1, `${backlog.behindMs}`);
+  assert.ok(backlog.neededPerSecond! > 0 && backlog.neededPerSecond! < 500 / (33 * 3_600) + 0.1);
+  assert.deepEqual(await sweep(), [500, "behind", 1]);
+  assert.match(said[0]!, /^Cleanup is behind: what was applied at \S+ should have been gone for .*--duty/);
+  assert.deepEqual(await sweep(), [0, "ok", 2]);
+  assert.match(said[1]!, /^Cleanup keeps up/);
+  assert.deepEqual(await sweep(), [0, "ok", 2]);
+  assert.equal((await postgres(pool, { schema }).cleanup.backlog([])).donePerSecond, 0);
+});
+
+test("how much of the time goes to batches rises only while cleanup is behind, and falls where it is in others' way", () => {
+  const after = (behind: boolean, ...gaveWay: readonly boolean[]): number => {
+    const duty = createDuty(10, behind);
+    for (const one of gaveWay) duty.tell(one);
+    return duty.percent();
+  };
+  const clean = Array.from({ length: 50 }, () => false);
+  assert.equal(after(false, ...clean, true), 10);
+  assert.equal(after(true, ...clean), 50);
+  assert.equal(after(true, ...clean, true), 25);
+  assert.equal(after(true, ...clean, true, true, true), 10);
+  assert.equal(createDuty(80, true).percent(), 80);
 });

@@ -26,6 +26,13 @@ interface CutColumns {
   readonly before: Date | null;
 }
 
+interface BacklogColumns {
+  readonly behind_ms: number;
+  readonly oldest: Date | null;
+  readonly needed_per_second: number | null;
+  readonly done_per_second: number | null;
+}
+
 /** Forgetting in PostgreSQL: what may go is said by retention, where it lies by `ledger_stretch`. */
 export function cleanupStore(schema: string, withConnection: WithConnection): CleanupStore {
   const sql = cleanupSql(schema);
@@ -110,6 +117,18 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
       withConnection(async (connection) => {
         const { rows } = await connection.query<{ consumer: string }>(sql.withoutWindow);
         return rows.map(({ consumer }) => consumer);
+      }),
+
+    backlog: (due) =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<BacklogColumns>(sql.backlog, [JSON.stringify(due)]);
+        const row = rows[0];
+        return {
+          behindMs: row?.behind_ms ?? 0,
+          oldest: row?.oldest ?? undefined,
+          neededPerSecond: row?.needed_per_second ?? undefined,
+          donePerSecond: row?.done_per_second ?? undefined,
+        };
       }),
 
     state: () =>

@@ -100,6 +100,27 @@ select l.first_page::float8 as page
  order by l.first_page`;
 
 /**
+ * What the notes say of pages in which something may go, as `dueStretches` finds them; pages that nobody has looked at say
+ * nothing. As many identities come in as lie there, in the time they lie there.
+ */
+const backlogSql = (schema: string): string => `
+with due as (
+  select d.consumer, max(d.before) as before
+    from json_to_recordset($1::text::json) as d (consumer text, before timestamptz) group by d.consumer
+), notes as (
+  select s.consumer, s.oldest from ${schema}.ledger_stretch s where s.consumer <> '' and s.oldest > '-infinity'
+), overdue as (
+  select n.oldest, due.before from notes n join due using (consumer) where n.oldest < due.before
+)
+select coalesce(max(extract(epoch from o.before - o.oldest)) * 1000, 0)::float8 as behind_ms, min(o.oldest) as oldest,
+       (select nullif(greatest(c.reltuples, 0), 0) / nullif(extract(epoch from clock_timestamp() - (select min(oldest) from notes)), 0)
+          from pg_class c where c.oid = '${schema.replaceAll("'", "''")}.message'::regclass)::float8 as needed_per_second,
+       (select c.identities / nullif(extract(epoch from case when c.finished_at > c.started_at then c.finished_at
+                                                             else clock_timestamp() end - c.started_at), 0)
+          from ${schema}.cleanup c)::float8 as done_per_second
+  from overdue o`;
+
+/**
  * Identities that are applied and forgotten by what their horizon says, of some pages, by a scan of these; with their
  * answers (answer_pkey) and failed attempts (attempt_digest). No index on the time, which every claim would write. What is
  * stored and not applied stays, and so does the identity of an open entry (quarantine_digest): a conflict's.
@@ -181,6 +202,7 @@ export const cleanupSql = (schema: string) => ({
   freshStretches: freshStretchesSql(schema),
   newStretches: newStretchesSql(schema),
   dueStretches: dueStretchesSql(schema),
+  backlog: backlogSql(schema),
   forgetPages: forgetPagesSql(schema),
   dropStretches: dropStretchesSql(schema),
   noteStretches: noteStretchesSql(schema),
