@@ -22,6 +22,15 @@ export const extraClients: Readonly<Record<ExtraClient, Extra>> = {
   platformatic: { packageName: "@platformatic/kafka", version: "2.12", oldestNode: [22, 22] },
 };
 
+/** Those of the clients that `TEST_KAFKA_CLIENTS` names, apart by commas; all where it names none. */
+export function chosenClients<T>(all: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
+  const names = process.env["TEST_KAFKA_CLIENTS"]?.split(",");
+  if (names === undefined) return all;
+  const unknown = names.filter((name) => !Object.hasOwn(all, name));
+  if (unknown.length > 0) throw new Error(`TEST_KAFKA_CLIENTS: there is no client ${unknown.join(", ")}.`);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name)));
+}
+
 /** Where a client is installed, with its own `node_modules`. */
 export const extraClientDirectory = (name: ExtraClient): string =>
   resolve(import.meta.dirname, "../..", ".cache", name);
