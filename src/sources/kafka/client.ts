@@ -1,3 +1,4 @@
+import { InboxError } from "../../errors.ts";
 import type { RunFacts } from "../source.ts";
 import type { TopicConfig } from "./topic-retention.ts";
 
@@ -70,6 +71,7 @@ export interface KafkaSession {
   resume(partition: TopicPartition): void;
   /** Asks the broker, each time. */
   identify(topic: string): Promise<LogIdentity>;
+  /** Asks the broker. Rejects with `source-failed` where it says that there is no such topic. */
   watermarks(partition: TopicPartition): Promise<Watermarks>;
   /** Hands nothing over any more; stays in the group, so that what is in hand can be committed. */
   stop(): Promise<void>;
@@ -96,5 +98,9 @@ export interface KafkaClient {
   /** A topic's configuration, asked over a connection of its own; left out where the client cannot ask. */
   topicConfig?(topic: string): Promise<TopicConfig>;
 }
+
+/** For a topic that was there when reading began. */
+export const noTopic = (topic: string, cause: unknown): InboxError =>
+  new InboxError("source-failed", `There is no topic ${topic} any more.`, { cause });
 
 export const nameOf = ({ topic, partition }: TopicPartition): string => `${topic}/${partition}`;

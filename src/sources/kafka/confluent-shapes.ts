@@ -52,6 +52,10 @@ export interface ConfluentConsumer {
   rebalanceProtocol(): string;
   pause(partitions: readonly ConfluentPartition[]): unknown;
   resume(partitions: readonly ConfluentPartition[]): unknown;
+  getMetadata(
+    options: { readonly topic: string; readonly timeout: number },
+    done: Callback<ConfluentMetadata>,
+  ): unknown;
   queryWatermarkOffsets(
     topic: string,
     partition: number,
@@ -76,7 +80,7 @@ export interface ConfluentAdmin {
 }
 
 export interface ConfluentMetadata {
-  readonly topics: readonly { readonly name: string }[];
+  readonly topics: readonly { readonly name: string; readonly partitions: readonly unknown[] }[];
 }
 
 /** librdkafka's numbers for what is told apart. */
@@ -86,6 +90,13 @@ export const confluentCodes = {
   fatal: -150,
   /** There is no valid offset, and `auto.offset.reset` is `error`. */
   noOffset: -140,
+  unknownPartition: -190,
+  unknownTopic: -188,
+  unknownTopicOrPartition: 3,
+  /** Another strategy of assignment than the group's. */
+  inconsistentProtocol: 23,
+  invalidGroup: 24,
+  invalidSessionTimeout: 26,
   topicForbidden: 29,
   groupForbidden: 30,
 } as const;

@@ -1,6 +1,13 @@
 import { InboxError } from "../../errors.ts";
 import { wholeNumber } from "../../whole-number.ts";
-import type { ClientEvents, ClientRequest, KafkaClient, KafkaSession, TopicPartition } from "./client.ts";
+import {
+  noTopic,
+  type ClientEvents,
+  type ClientRequest,
+  type KafkaClient,
+  type KafkaSession,
+  type TopicPartition,
+} from "./client.ts";
 import { createConfluentCommits } from "./confluent-commits.ts";
 import { createConfluentPauses } from "./confluent-pauses.ts";
 import { createConfluentRebalance } from "./confluent-rebalance.ts";
@@ -10,6 +17,7 @@ import {
   type ConfluentConsumer,
   type ConfluentError,
   type ConfluentMessage,
+  type ConfluentMetadata,
   type ConfluentModule,
 } from "./confluent-shapes.ts";
 import { createConfluentTopicIds } from "./confluent-topic-ids.ts";
@@ -77,7 +85,7 @@ async function open(
   const mostAtOnce = Math.min(mostRecords, Math.max(fewestRecords, facts.maxInHand));
   let stopped = false;
   let closing = false;
-  let ends: { topic: string; partition: number; offset: number }[] = [];
+  let reached: { topic: string; partition: number; offset: number }[] = [];
 
   const topicIds = createConfluentTopicIds(module, config);
   const turns = createTurns();
@@ -111,16 +119,21 @@ async function open(
   );
   const on = <Event>(name: string, listener: (event: Event) => void): void =>
     void consumer.on(name, listener);
+  const said = (error: ConfluentError): void => {
+    if (!ends.has(error.code) && error.isFatal !== true)
+      return events.warn(`The Kafka client says: ${error.message}`);
+    const text = `The Kafka client gave up: ${error.message}`;
+    events.failed(new InboxError("source-failed", text, { cause: error }));
+  };
   let lastSaid = "";
   on<ConfluentError>("event.error", (error) => {
     lastSaid = error.message;
-    if (isEnd(error)) events.failed(error);
-    else events.warn(`The Kafka client says: ${error.message}`);
+    said(error);
   });
-  on<(typeof ends)[number]>("partition.eof", (end) => void ends.push(end));
+  on<(typeof reached)[number]>("partition.eof", (end) => void reached.push(end));
 
   async function connect(): Promise<void> {
-    const metadata = await call<{ topics: readonly { name: string }[] }>((done) =>
+    const metadata = await call<ConfluentMetadata>((done) =>
       consumer.connect({ timeout: connectTimeoutMs }, done),
     ).catch((cause: unknown) => {
       const why = [(cause as Error).message, lastSaid].filter((text) => text !== "").join("; ");
@@ -133,12 +146,19 @@ async function open(
     throw new InboxError("source-failed", `There is no topic ${missing.join(", ")}.`);
   }
 
+  /** Asks a broker. */
+  async function isThere(topic: string): Promise<boolean> {
+    const { topics } = await call<ConfluentMetadata>((done) =>
+      consumer.getMetadata({ topic, timeout: requestTimeoutMs }, done),
+    );
+    return topics.some(({ name, partitions }) => name === topic && partitions.length > 0);
+  }
+
   async function receive(): Promise<readonly ConfluentMessage[]> {
     try {
       return await call<readonly ConfluentMessage[]>((done) => consumer.consume(mostAtOnce, done));
     } catch (error) {
-      if (isEnd(error as ConfluentError)) events.failed(error as Error);
-      else events.warn(`The Kafka client says: ${(error as Error).message}`);
+      said(error as ConfluentError);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       return [];
     }
@@ -146,18 +166,18 @@ async function open(
 
   /** Hands over what one poll gave; resolves when there is room for more. */
   function handOver(messages: readonly ConfluentMessage[]): Promise<void> {
-    const reached = ends;
-    ends = [];
+    const ended = reached;
+    reached = [];
     for (const partition of messages) pauses.gave(partition);
-    for (const partition of reached) pauses.gave(partition);
-    if (stopped || (messages.length === 0 && reached.length === 0)) return Promise.resolve();
+    for (const partition of ended) pauses.gave(partition);
+    if (stopped || (messages.length === 0 && ended.length === 0)) return Promise.resolve();
     const room = events.records(
       messages.map(({ topic, partition, offset, key, value, headers, timestamp }) => ({
         ...{ topic, partition, key, value, headers, timestamp },
         offset: BigInt(offset),
       })),
     );
-    for (const { topic, partition, offset } of reached)
+    for (const { topic, partition, offset } of ended)
       events.readTo({ topic, partition, offset: BigInt(offset) });
     return room;
   }
@@ -201,13 +221,8 @@ async function open(
     // One that came before the end may wait for what is in hand; the client's own end would wait for its answer.
     await rebalance.answered();
     topicIds.close();
-    if (
-      !(await within(
-        call((done) => consumer.disconnect(done)),
-        leaveMs,
-      ))
-    )
-      events.warn(`The Kafka client has not ended within ${leaveMs} ms.`);
+    const ended = call((done) => consumer.disconnect(done));
+    if (!(await within(ended, leaveMs))) events.warn(`The Kafka client has not ended within ${leaveMs} ms.`);
   }
 
   /**
@@ -237,7 +252,10 @@ async function open(
     async watermarks({ topic, partition }) {
       const { lowOffset, highOffset } = await call<{ lowOffset: number; highOffset: number }>((done) =>
         consumer.queryWatermarkOffsets(topic, partition, requestTimeoutMs, done),
-      );
+      ).catch(async (error: unknown) => {
+        const missing = mayBeMissing.has((error as ConfluentError).code) && !(await isThere(topic));
+        throw missing ? noTopic(topic, error) : error;
+      });
       return { low: BigInt(lowOffset), high: BigInt(highOffset) };
     },
     async stop() {
@@ -248,13 +266,23 @@ async function open(
   };
 }
 
-/** What librdkafka cannot mend by itself. */
-const isEnd = ({ code, isFatal }: ConfluentError): boolean =>
-  isFatal === true ||
-  code === confluentCodes.fatal ||
-  code === confluentCodes.noOffset ||
-  code === confluentCodes.topicForbidden ||
-  code === confluentCodes.groupForbidden;
+/** What librdkafka cannot mend by itself, though it tries again for ever. */
+const ends: ReadonlySet<number> = new Set([
+  confluentCodes.fatal,
+  confluentCodes.noOffset,
+  confluentCodes.inconsistentProtocol,
+  confluentCodes.invalidGroup,
+  confluentCodes.invalidSessionTimeout,
+  confluentCodes.topicForbidden,
+  confluentCodes.groupForbidden,
+]);
+
+/** The client says so also of a topic that it has forgotten, with no broker there. */
+const mayBeMissing: ReadonlySet<number> = new Set([
+  confluentCodes.unknownPartition,
+  confluentCodes.unknownTopic,
+  confluentCodes.unknownTopicOrPartition,
+]);
 
 function refuse(text: string): never {
   throw new InboxError("invalid-option", `${text}.`);

@@ -352,7 +352,9 @@ export function kafka(options: KafkaOptions): KafkaSource {
       await tellKept(client, topics, intake);
       watch = createBrokerWatch({
         timeoutMs: settings.brokerTimeoutMs,
-        ask: async () => void (await session?.watermarks({ topic: topics[0] as string, partition: 0 })),
+        ask: async () => {
+          for (const topic of topics) await session?.watermarks({ topic, partition: 0 });
+        },
         warn: events.warn,
         failed: events.failed,
       });

@@ -1,12 +1,13 @@
 import { InboxError } from "../../errors.ts";
 import { wholeNumber } from "../../whole-number.ts";
-import type {
-  ClientEvents,
-  ClientRequest,
-  KafkaClient,
-  KafkaSession,
-  TopicPartition,
-  Watermarks,
+import {
+  noTopic,
+  type ClientEvents,
+  type ClientRequest,
+  type KafkaClient,
+  type KafkaSession,
+  type TopicPartition,
+  type Watermarks,
 } from "./client.ts";
 import { createPlatformaticMembership, type Joined } from "./platformatic-membership.ts";
 import { createPlatformaticReader } from "./platformatic-reader.ts";
@@ -112,7 +113,10 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
   };
   async function offsetAt({ topic, partition }: TopicPartition, timestamp: bigint): Promise<bigint> {
     const asked = { topics: [topic], partitions: { [topic]: [partition] }, timestamp };
-    const offset = (await offsets.listOffsets(asked)).get(topic)?.[partition];
+    const listed = await offsets.listOffsets(asked).catch((error: unknown) => {
+      throw missingIn(error) === undefined ? error : noTopic(topic, error);
+    });
+    const offset = listed.get(topic)?.[partition];
     if (offset === undefined) throw new Error(`There is no partition ${partition} of ${topic}.`);
     return offset;
   }
@@ -170,7 +174,7 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
   } catch (error) {
     closing = true;
     await closeAll(clients);
-    const unknown = /Unknown topic (\S+)\./.exec(textOf(error))?.[1];
+    const unknown = missingIn(error);
     const text =
       unknown === undefined
         ? `No Kafka broker can be used: ${textOf(error)}`
@@ -224,6 +228,9 @@ async function open(settings: Settings, request: ClientRequest, events: ClientEv
     },
   };
 }
+
+/** The topic that a broker says is not there. */
+const missingIn = (error: unknown): string | undefined => /Unknown topic (\S+)\./.exec(textOf(error))?.[1];
 
 /** Leaves the group with the first. */
 async function closeAll(clients: readonly PlatformaticConsumer[]): Promise<void> {

@@ -139,6 +139,25 @@ describe("failures at the broker", { concurrency: true }, () => {
         assert.ok(driven.delivered.length <= 90, `${driven.delivered.length}`);
       });
 
+      test(`${name}: a topic that is deleted while it is read ends the source, which says so`, async (t) => {
+        const at = await testTopic(t);
+        const client = at && (await makeClient(t, at));
+        if (at === undefined || client === undefined) return;
+        await at.publish([{ id: "a" }]);
+        const source = kafka({
+          ...{ client, topics: [at.topic], groupId: at.groupId, identity },
+          ...{ commitIntervalMs: 20, brokerTimeoutMs: 3_000 },
+        });
+        const driven = await drive(t, source);
+        driven.ackAll();
+        await driven.take(1);
+        await at.admin.deleteTopics({ topics: [at.topic] });
+        const error = await driven.ended;
+        assert.ok(error instanceof InboxError && error.code === "source-failed", String(error));
+        assert.match(error.message, name === "kafkajs" ? /does not host this topic/ : /There is no topic/);
+        assert.ok(driven.warnings.length > 0);
+      });
+
       test(`${name}: no partition is left out while handlers are slow`, { timeout: 90_000 }, async (t) => {
         const partitions = 6;
         const at = await testTopic(t, { numPartitions: partitions });

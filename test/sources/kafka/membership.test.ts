@@ -30,8 +30,6 @@ describe("membership", { concurrency: 6 }, () => {
       await assertCommitted(at, 2);
     });
 
-    // librdkafka asks again for ever.
-    if (name === "confluent") continue;
     test(`${name}: a member that the broker would never take ends the source with an error`, async (t) => {
       const at = await testTopic(t);
       // Shorter than the broker allows.
