@@ -52,12 +52,14 @@ export async function runFile(file: string, path: string): Promise<FileRun> {
   }
   process.stdout.write(await text(Readable.from(shown()).pipe(new spec())));
   const count = (name: string): number => counts.get(name) ?? 0;
-  if (empty) console.error(`${path} has no test.`);
+  // A file without tests, and a run that broke off, have shown nothing.
+  const nothing = empty || !counts.has("pass");
+  if (nothing) console.error(`${path}: no test ran.`);
   return {
     ...{ file, path, skipped, open },
     ...{
       passes: count("pass"),
-      failures: count("fail") + count("cancelled") + (empty ? 1 : 0),
+      failures: count("fail") + count("cancelled") + (nothing ? 1 : 0),
       skips: count("skipped"),
     },
   };
