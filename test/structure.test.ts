@@ -41,10 +41,10 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   explain: ["store", "message"],
   // Operators decide on what was refused as they do on messages.
   outbox: ["store", "message", "telemetry", "quarantine"],
-  // A queue is asked for by its source's client, whose errors are never printed.
+  // A queue is asked for by its source's client, whose errors are never printed; a broker is connected to in one way.
   relay: [
-    ...["outbox", "store", "message", "telemetry"],
-    ...["sources/sqs/client", "sources/sqs/sdk-error", "sources/rabbitmq/held-connection"],
+    ...["outbox", "store", "message", "telemetry", "sources/sqs/client", "sources/sqs/sdk-error"],
+    ...["sources/rabbitmq/held-connection", "sources/rabbitmq/connect-within", "sources/rabbitmq/within"],
   ],
   // How long brokers keep messages is asked in the ways their sources have.
   retention: [
