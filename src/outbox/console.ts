@@ -48,10 +48,7 @@ export interface OutboxConsole {
   show(id: string): Promise<ShownRefusedEffect | undefined>;
   /** The refused body, with nothing hidden; `undefined` where there is none, or none any more. */
   body(id: string): Promise<Body | undefined>;
-  /**
-   * Effects that are not sent yet, in the order they were asked for; see `limit` and `after` for pages. What is stored in
-   * bundles is counted by `status`, and listed once a relay has looked at it.
-   */
+  /** Effects that are not sent yet, in the order they were asked for; see `limit` and `after` for pages. */
   waiting(options?: WaitingListOptions): Promise<readonly WaitingEffect[]>;
   /** All that is known of one effect, whatever became of it; `undefined` for one that was never asked for, or forgotten. */
   effect(name: EffectName): Promise<EffectHistory | undefined>;

@@ -26,7 +26,8 @@ export async function effectHistory(
   operator: OutboxOperatorStore,
   { destination, tenant = "", producer, id }: EffectName,
 ): Promise<EffectHistory | undefined> {
-  const [facts] = await operator.facts([effectDigest(destination, { tenant, producer, id })]);
+  const digest = effectDigest(destination, { tenant, producer, id });
+  const [facts] = await operator.facts([{ digest, destination, tenant, producer, id }]);
   if (facts === undefined) return undefined;
   const { digest: _, waiting, ...rest } = facts;
   const outcome = outcomeOf(facts);

@@ -8,10 +8,7 @@ import { derivedEffectId, effectDigest } from "./effect-id.ts";
 
 /** What became of an effect, and what its destination answered. */
 export interface EffectResult {
-  /**
-   * `unknown`: it was never asked for, or is forgotten; or it was asked for with many others under an id that follows from
-   * its message, and no relay has looked at them yet.
-   */
+  /** `unknown`: it was never asked for, or is forgotten. */
   readonly outcome: EffectOutcome | "unknown";
   /** What the destination answered, as text, cut to 4 KiB; `undefined` unless it was sent and answered something. */
   readonly result: string | undefined;
@@ -32,7 +29,7 @@ export async function effectResults(
   if (typeof store?.outboxOperator?.facts !== "function") {
     throw new InboxError("invalid-option", "store must be a store, such as postgres(pool).");
   }
-  const digests = effects.map((effect, index) => {
+  const named = effects.map((effect, index) => {
     const { destination, tenant = "", producer, id } = effect;
     for (const [field, value] of Object.entries({ destination, tenant, producer, id })) {
       if (typeof value === "string") continue;
@@ -41,12 +38,14 @@ export async function effectResults(
         `effects[${index}].${field} must be a text, not ${showValue(value)}.`,
       );
     }
-    return effectDigest(destination, { tenant, producer, id });
+    const digest = effectDigest(destination, { tenant, producer, id });
+    return { digest, destination, tenant, producer, id };
   });
+  const different = new Map(named.map((effect) => [effect.digest, effect]));
   const known = new Map(
-    (await store.outboxOperator.facts([...new Set(digests)])).map((facts) => [facts.digest, facts]),
+    (await store.outboxOperator.facts([...different.values()])).map((facts) => [facts.digest, facts]),
   );
-  return digests.map((digest) => {
+  return named.map(({ digest }) => {
     const facts = known.get(digest);
     if (facts === undefined) {
       return { outcome: "unknown", result: undefined, status: undefined, at: undefined };

@@ -180,6 +180,15 @@ export interface EffectAttempt {
   readonly tookMs: number | undefined;
 }
 
+/** An effect by its name, and the digest of that. */
+export interface NamedEffect {
+  readonly digest: string;
+  readonly destination: string;
+  readonly tenant: string;
+  readonly producer: string;
+  readonly id: string;
+}
+
 /** What the tables hold of one effect. */
 export interface EffectFacts {
   readonly digest: string;
@@ -240,8 +249,8 @@ export interface OutboxOperatorStore {
   /** In the order in which they were asked for. */
   listWaiting(options: WaitingListOptions): Promise<readonly WaitingEffect[]>;
   status(): Promise<readonly DestinationStatus[]>;
-  /** Effects that were ever asked for, by their digests; what is not known is left out. */
-  facts(digests: readonly string[]): Promise<readonly EffectFacts[]>;
+  /** Effects that were ever asked for; what is not known is left out. */
+  facts(effects: readonly NamedEffect[]): Promise<readonly EffectFacts[]>;
 
   /** Resolves with the decision's number, or with the error that says why not: `entry-missing`, `already-decided`. */
   decide(kind: "retry" | "discard", id: string, decider: Decider): Promise<string | InboxError>;

@@ -7,7 +7,9 @@ import { createOutboxConsole } from "../../src/outbox/console.ts";
 import { derivedEffectId } from "../../src/outbox/effect-id.ts";
 import type { EffectInput } from "../../src/outbox/effect.ts";
 import { identityDigest } from "../../src/message/identity.ts";
+import { effectResults } from "../../src/outbox/results.ts";
 import type { TakenEffect } from "../../src/store/outbox.ts";
+import type { WaitingEffect } from "../../src/store/outbox-operator.ts";
 import { postgres } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/store.ts";
 import { sql } from "../../src/store/statement.ts";
@@ -44,8 +46,25 @@ test("what handlers ask for by the hundred is one row in their transaction, and 
   assert.equal(rows[0]!.size + rows[0]!.single, 198);
   assert.ok(rows[0]!.bundles > 0 && rows[0]!.single < 50, JSON.stringify(rows[0]));
 
-  const [status] = await createOutboxConsole({ store: place.store }).status();
+  const desk = createOutboxConsole({ store: place.store });
+  const [status] = await desk.status();
   assert.equal(status!.waiting, 198);
+  const { rows: bundles } = await place.pool.query<{ before: string }>(
+    "select max(position)::bigint - 1 as before from outbox_bundle",
+  );
+  const [named] = await desk.waiting({ destination: "there", key: "a", after: bundles[0]!.before, limit: 1 });
+  const { effectId: id, producer } = named!;
+  const result = async () => (await effectResults(place.store, [{ destination: "there", producer, id }]))[0];
+  assert.equal((await result())?.outcome, "waiting");
+  assert.deepEqual(
+    { ...(await desk.effect({ destination: "there", producer, id }))?.waiting, waitedMs: 0 },
+    {
+      ...named,
+      waitedMs: 0,
+    },
+  );
+  const other = { destination: "elsewhere", producer, id };
+  assert.equal(await desk.effect(other), undefined);
 
   const arrived: string[] = [];
   const texts: string[] = [];
@@ -57,6 +76,8 @@ test("what handlers ask for by the hundred is one row in their transaction, and 
   });
   await until(() => arrived.length >= 198);
   await relay.stop();
+  assert.equal((await result())?.outcome, "sent");
+  assert.deepEqual(await desk.waiting(), []);
   const digestOf = (id: string): string =>
     identityDigest("accounting", { tenant: "", producer: "payments", id });
   const applied = ids.filter((id) => id !== "m50");
@@ -95,6 +116,16 @@ const anyEffect: fc.Arbitrary<EffectInput> = fc.record(
 
 test("an effect is the same whether it was stored alone or in a bundle, whatever it holds", async (t) => {
   const place = await testOutbox(t);
+  const desk = createOutboxConsole({ store: place.store });
+  // In pages, as an operator reads it.
+  const list = async (): Promise<readonly unknown[]> => {
+    const all: WaitingEffect[] = [];
+    for (;;) {
+      const page = await desk.waiting({ limit: 7, after: all.at(-1)?.position });
+      if (page.length === 0) return all.map((one) => ({ ...one, waitedMs: 0 }));
+      all.push(...page);
+    }
+  };
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(anyEffect, { minLength: 1, maxLength: 40, selector: ({ id }) => id }),
@@ -104,7 +135,10 @@ test("an effect is the same whether it was stored alone or in a bundle, whatever
         ): Promise<unknown> => {
           await place.pool.query("truncate outbox, outbox_bundle, outbox_id");
           await store(given);
+          const listed = await list();
           await place.pool.query("select outbox_unpack('there', 1000)");
+          assert.deepEqual(await list(), listed, "it is listed alike before it is unpacked");
+          assert.equal(listed.length, given.length);
           const { rows } = await place.pool.query(
             `select o.lane, o.state, o.digest, o.tenant, o.producer, o.effect_id, o.effect_key, o.effect_type, o.effect_time,
                   o.headers, o.payload, o.due_at, o.expires_at, o.attempts, f.fingerprint
@@ -153,6 +187,12 @@ test("an effect in a bundle whose id was used with another payload is set aside,
       client,
       ["a", "b", "c"].map((id) => effect(id)),
     ),
+  );
+  const listed = await createOutboxConsole({ store: place.store }).waiting();
+  // Of what was asked for before only the first asking waits.
+  assert.deepEqual(
+    listed.map(({ effectId }) => effectId),
+    ["a", "b", "c"],
   );
   await place.store.outbox.openLanes(["there"]);
   assert.deepEqual(idsOf(await take(place.store)), ["a", "b", "c"]);

@@ -40,7 +40,7 @@ export function outboxOperatorStore(
     open: ({ destination, digest }, body) => protection.open(bodyOwner(destination, digest), body),
     listWaiting: (options) => withConnection((connection) => listWaiting(connection, sql, options)),
     status: () => withConnection((connection) => outboxStatus(connection, sql)),
-    facts: (digests) => withConnection((connection) => effectFacts(connection, sql, digests)),
+    facts: (effects) => withConnection((connection) => effectFacts(connection, sql, effects)),
 
     decide: (kind, id, decider) =>
       withConnection((connection) => decideOnEffect(connection, sql, kind, id, decider)),

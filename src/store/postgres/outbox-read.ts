@@ -2,6 +2,7 @@ import type {
   DestinationStatus,
   EffectAttempt,
   EffectFacts,
+  NamedEffect,
   RefusedEffect,
   RefusedFilter,
   RefusedGroup,
@@ -11,7 +12,7 @@ import type {
   WaitingListOptions,
 } from "../outbox-operator.ts";
 import { sealedOverhead, type StoredBody } from "../protection.ts";
-import { hexArray } from "./array.ts";
+import { hexArray, textArray } from "./array.ts";
 import type { DriverConnection } from "./driver.ts";
 import { isRowId } from "./quarantine-read.ts";
 import { safeText } from "./safe-text.ts";
@@ -124,12 +125,15 @@ const rounded = (ms: number | null): number | undefined => (ms === null ? undefi
 export async function effectFacts(
   connection: DriverConnection,
   sql: OutboxOperatorSql & OutboxStatusSql,
-  digests: readonly string[],
+  effects: readonly NamedEffect[],
 ): Promise<readonly EffectFacts[]> {
-  if (digests.length === 0) return [];
-  const values = [hexArray(digests)];
+  if (effects.length === 0) return [];
+  const values = [hexArray(effects.map(({ digest }) => digest))];
+  const names = (["destination", "tenant", "producer", "id"] as const).map((field) =>
+    textArray(effects.map((effect) => matchable(effect[field]) ?? "")),
+  );
   const waiting = await connection.query<WaitingColumns & { digest: string }>(sql.waitingByDigest, values);
-  const asked = await connection.query<{ digest: string; recorded_at: Date }>(sql.askedEffects, values);
+  const asked = await connection.query<AskedColumns>(sql.askedEffects, [...values, ...names]);
   const attempts = await connection.query<AttemptColumns>(sql.attemptsOf, values);
   const refusals = await connection.query<RefusedColumns & { digest: string }>(sql.refusalsOf, values);
   const places = new Map(waiting.rows.map((row) => [row.digest, toWaiting(row)]));
@@ -143,8 +147,9 @@ export async function effectFacts(
     return byDigest;
   };
   const [attemptsOf, refusalsOf] = [of(attempts.rows), of(refusals.rows)];
-  return asked.rows.map(({ digest, recorded_at }) => ({
-    ...{ digest, askedAt: recorded_at, waiting: places.get(digest) },
+  return asked.rows.map(({ digest, recorded_at, ...bundled }) => ({
+    ...{ digest, askedAt: recorded_at },
+    waiting: places.get(digest) ?? (bundled.position === null ? undefined : toWaiting(bundled)),
     attempts: (attemptsOf.get(digest) ?? []).map(toAttempt),
     refusals: (refusalsOf.get(digest) ?? []).map(toRefused),
   }));
@@ -219,6 +224,11 @@ interface WaitingColumns {
   readonly payload_bytes: number;
   readonly sealed: boolean;
 }
+
+/** With what waits in a bundle, or nulls. */
+type AskedColumns = { readonly digest: string; readonly recorded_at: Date } & (
+  WaitingColumns | { readonly position: null }
+);
 
 interface StatusColumns {
   readonly destination: string;

@@ -1,3 +1,5 @@
+import { bundledColumns, bundledDigest, bundledEffects } from "./outbox-bundled.ts";
+
 /** What the outbox tells of itself, with the schema's name filled in once. */
 export type OutboxStatusSql = ReturnType<typeof outboxStatusSql>;
 
@@ -18,18 +20,43 @@ const waitingColumns = `
        o.expires_at, o.attempts, o.last_code, o.last_error, coalesce(octet_length(o.payload), 0) as payload_bytes,
        o.payload_key_id is not null as sealed`;
 
-/** By primary key, in order; the length of a body is known without reading it. */
+/**
+ * By primary keys, in order; the length of a body is known without reading it. Of bundles those that the list reaches are
+ * opened; what was asked for before is none that waits.
+ */
 const listWaitingSql = (schema: string): string => `
-select ${waitingColumns}
-  from ${schema}.outbox o
- where ($1::text is null or o.destination = $1::text)
-   and ($2::text is null or o.state = $2::text)
-   and ($3::text is null or o.tenant = $3::text)
-   and ($4::text is null or o.producer = $4::text)
-   and ($5::text is null or o.effect_id = $5::text)
-   and ($6::text is null or o.effect_key = $6::text)
-   and ($7::text is null or o.position > $7::text::bigint)
- order by o.position
+select w.*
+  from ((select o.position as place, ${waitingColumns}
+           from ${schema}.outbox o
+          where ($1::text is null or o.destination = $1::text)
+            and ($2::text is null or o.state = $2::text)
+            and ($3::text is null or o.tenant = $3::text)
+            and ($4::text is null or o.producer = $4::text)
+            and ($5::text is null or o.effect_id = $5::text)
+            and ($6::text is null or o.effect_key = $6::text)
+            and ($7::text is null or o.position > $7::text::bigint)
+          order by o.position
+          limit $8::int)
+        union all
+        (select e.*
+           from ${schema}.outbox_bundle b
+          cross join lateral (
+                select b.position + e.n - 1 as place, ${bundledColumns}
+                  from (select b.*) b ${bundledEffects}
+                 where ($3::text is null or e.tenant = $3::text)
+                   and ($4::text is null or e.producer = $4::text)
+                   and ($5::text is null or e.id = $5::text)
+                   and ($6::text is null or e.key = $6::text)
+                   and ($7::text is null or b.position + e.n - 1 > $7::text::bigint)
+                   and not exists (select from ${schema}.outbox_id f where f.digest = ${bundledDigest})
+                 order by e.n
+                 limit $8::int) e
+          where ($1::text is null or b.destination = $1::text)
+            and ($2::text is null or $2::text = 'ready')
+            and ($7::text is null or b.position > $7::text::bigint - 1024)
+          order by b.position, e.place
+          limit $8::int)) w
+ order by w.place
  limit $8::int`;
 
 /**
@@ -88,11 +115,23 @@ select n.destination, (coalesce(ready.n, 0) + coalesce(bundled.n, 0) + coalesce(
   left join relays on relays.destination = n.destination
  order by n.destination`;
 
-/** By primary key. */
+/**
+ * By primary key. What is not found, and has an id that follows from a message, may lie in a bundle of its destination:
+ * those are looked through in the same snapshot, and the one that holds it is opened.
+ */
 const askedEffectsSql = (schema: string): string => `
-select replace(f.digest::text, '-', '') as digest, f.recorded_at
-  from ${schema}.outbox_id f
- where f.digest = any ($1::text::uuid[])`;
+select replace(d.digest::text, '-', '') as digest, coalesce(f.recorded_at, w.asked_at) as recorded_at, w.*
+  from unnest($1::text::uuid[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::text[])
+    as d (digest, destination, tenant, producer, id)
+  left join ${schema}.outbox_id f on f.digest = d.digest
+  left join lateral (
+       select ${bundledColumns}
+         from ${schema}.outbox_bundle b ${bundledEffects}
+        where f.digest is null and d.id ~ '^[0-9a-f]{32}-[0-9]+$'
+          and b.destination = d.destination and d.id = any (b.ids::text[])
+          and e.id = d.id and e.tenant = d.tenant and e.producer = d.producer
+        limit 1) w on true
+ where f.digest is not null or w.position is not null`;
 
 /** By primary keys, from the effect's name to its place. */
 const waitingByDigestSql = (schema: string): string => `
