@@ -20,7 +20,9 @@ export async function consume(makeSource: MakeSource): Promise<void> {
   const lanes = plan.inbox?.lanes ?? 4;
   const pool = new pg.Pool({
     connectionString: plan.url,
-    options: `-c search_path=${plan.schema},public`,
+    options: Object.entries({ search_path: `${plan.schema},public`, ...plan.settings })
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(" "),
     pipeline: true,
     max: lanes + 2,
   });

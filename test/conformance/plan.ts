@@ -19,6 +19,8 @@ export interface Plan {
   /** The place's. */
   readonly config: unknown;
   readonly form: Form;
+  /** Of its database connections, by name. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
   /** The subject's. */
   readonly namesByPlace?: boolean | undefined;
   /** Milliseconds a handler takes. Default 0. */

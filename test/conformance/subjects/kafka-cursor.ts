@@ -7,6 +7,7 @@ export const cursorCases: readonly CaseName[] = [
   "order",
   "poison",
   "cut-in-handler",
+  "stopped-process",
 ];
 
 /** The same subject with the cursor strategy: records are told apart by their places. */
@@ -18,8 +19,6 @@ export const withCursor = (subject: Subject): Subject => ({
     ...subject.lacks,
     duplicates: "what is published twice is two records",
     "no-identity": "records need no ids",
-    "stopped-process":
-      "others get nothing of a partition before the transaction of the one that stands still has ended",
   },
   open: (t, needs, suite) => subject.open(t, { ...needs, namesByPlace: true }, suite),
 });
