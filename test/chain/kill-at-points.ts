@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Member } from "../../examples/two-services/play/fleet.ts";
-import type { Stage } from "../../examples/two-services/play/play.ts";
+import type { OwnBroker, Stage } from "../../examples/two-services/play/play.ts";
 import { pointsOf, type Arm, type Point } from "./points.ts";
 
 export interface KillOptions {
@@ -11,6 +11,7 @@ export interface KillOptions {
 
 const betweenMs = [10, 250] as const;
 const databaseEvery = 14;
+const brokerEvery = 11;
 const patienceMs = 1_500;
 const idleTimeoutMs = 120_000;
 
@@ -32,8 +33,7 @@ export const killAtPoints =
       }
       // Nothing can be lost before something is under way.
       if (placed === 0 || fleet.members().length === 0) continue;
-      const ofDatabase = (done + 1) % databaseEvery === 0;
-      const where = ofDatabase ? await killDatabase(stage) : await killProcess(stage);
+      const where = await killOne(stage, done + 1);
       killedAt[where] = (killedAt[where] ?? 0) + 1;
       if (++done % 25 === 0)
         onProgress(`${done} of ${kills} kills, ${placed} orders; last failure: ${customers.lastFailure()}`);
@@ -42,6 +42,23 @@ export const killAtPoints =
   };
 
 /** Tells whom it was, and where. */
+async function killOne(stage: Stage, n: number): Promise<string> {
+  if (n % databaseEvery === 0) return killDatabase(stage);
+  if (n % brokerEvery === 0 && stage.broker !== undefined) return killBroker(stage, stage.broker);
+  return killProcess(stage);
+}
+
+/** What it has confirmed is there when it is back, and so is what nobody has acknowledged. */
+async function killBroker({ fleet, world }: Stage, broker: OwnBroker): Promise<string> {
+  return fleet.excuse(async () => {
+    await broker.kill();
+    await broker.start();
+    // The broker answers before its queue does.
+    await world.queue?.waiting();
+    return "RabbitMQ at any time";
+  });
+}
+
 async function killProcess({ fleet, random }: Stage): Promise<string> {
   const member = random.pick(fleet.members());
   const point = random.chance(0.75) ? pointFor(member, random) : undefined;

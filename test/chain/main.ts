@@ -5,6 +5,8 @@ import { seededRandom } from "../../examples/demo/random.ts";
 import { findBroker } from "../../examples/two-services/play/find-broker.ts";
 import { play } from "../../examples/two-services/play/play.ts";
 import { printFaults, resultText } from "../../examples/two-services/play/result.ts";
+import { kinds } from "../services/kinds.ts";
+import { ownInstance } from "../services/own.ts";
 import { killAtPoints } from "./kill-at-points.ts";
 
 const usage = "Usage: npm run chain -- [--kills N] [--seed S] [--broker rabbitmq|none] [--json]";
@@ -28,9 +30,12 @@ async function main(args: string[]): Promise<number> {
   console.error(`Seed ${seed}, ${kills} kills, broker ${broker}.`);
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort(new Error("Interrupted.")));
+  let own: Awaited<ReturnType<typeof ownBroker>>;
   try {
+    own = broker === "none" ? undefined : await ownBroker();
     const result = await play({
-      amqpUrl: broker === "none" ? undefined : await findBroker(process.env),
+      amqpUrl: broker === "none" ? undefined : (own?.facts.url ?? (await findBroker(process.env))),
+      broker: own,
       random: seededRandom(seed),
       signal: interrupt.signal,
       preload: join(import.meta.dirname, "deadly.ts"),
@@ -43,7 +48,19 @@ async function main(args: string[]): Promise<number> {
   } catch (error) {
     console.error(`The chain could not be played: ${(error as Error).message}`);
     return 1;
+  } finally {
+    await own?.remove();
   }
+}
+
+/** A RabbitMQ of this play alone, which is killed like all else; none where AMQP_URL names one, or none can be started. */
+async function ownBroker() {
+  if (process.env["AMQP_URL"]) return undefined;
+  const help = { install: false, say: (text: string) => console.error(text) };
+  const made = await ownInstance("rabbitmq", kinds.rabbitmq, help);
+  if (typeof made !== "string") return made;
+  console.error(`The broker is not killed: ${made}`);
+  return undefined;
 }
 
 function optionsFrom(args: string[]): Options | undefined {

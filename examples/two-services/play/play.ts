@@ -12,14 +12,25 @@ export interface Stage {
   readonly world: World;
   readonly fleet: Fleet;
   readonly customers: Customers;
+  /** Where the broker is the play's own. */
+  readonly broker: OwnBroker | undefined;
   readonly random: Random;
   /** Aborted when the play is to end early. */
   readonly signal: AbortSignal;
 }
 
+/** A broker that may be killed: nobody else uses it. */
+export interface OwnBroker {
+  kill(): Promise<void>;
+  /** Starts it again, with what it had stored. */
+  start(): Promise<void>;
+}
+
 export interface PlayOptions {
   /** Not given: without a broker, from database to database. */
   readonly amqpUrl: string | undefined;
+  /** Who kills may kill this, too. */
+  readonly broker?: OwnBroker | undefined;
   readonly random: Random;
   readonly signal: AbortSignal;
   /** Loaded before each program. */
@@ -36,7 +47,7 @@ const lookEveryMs = 50;
 
 /** Customers order, `killing` kills, all that is under way arrives, and the books are compared. */
 export async function play(options: PlayOptions): Promise<PlayResult> {
-  const { amqpUrl, random, preload, onStep, killing } = options;
+  const { amqpUrl, broker, random, preload, onStep, killing } = options;
   const hopeless = new AbortController();
   const signal = AbortSignal.any([options.signal, hopeless.signal]);
   onStep("Starting two databases");
@@ -56,7 +67,7 @@ export async function play(options: PlayOptions): Promise<PlayResult> {
       signal,
     });
     onStep(`${customerCount} customers place orders; processes are killed`);
-    const kills = await killing({ world, fleet, customers, random, signal });
+    const kills = await killing({ world, fleet, customers, broker, random, signal });
     onStep("No more kills; waiting until all is sent and entered");
     await customers.stop();
     const late = performance.now() + drainTimeoutMs;

@@ -1,24 +1,32 @@
 import { randomUUID } from "node:crypto";
-import { connect } from "amqplib";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect, type Channel, type ChannelModel } from "amqplib";
 
 /** A queue of RabbitMQ, made for one play. */
 export interface Queue {
   readonly url: string;
   readonly name: string;
-  /** Messages that wait to be taken. */
+  /** Messages that wait to be taken. Waits a minute for a broker that is away, or coming up. */
   waiting(): Promise<number>;
   /** Deletes it. */
   close(): Promise<void>;
 }
 
+const patienceMs = 60_000;
+const retryAfterMs = 200;
+
 /** Makes a queue whose order holds however often its consumers die. Rejects where no broker answers. */
 export async function openQueue(url: string): Promise<Queue> {
-  const connection = await connect(url, { timeout: 5_000 });
-  connection.on("error", () => undefined);
-  const channel = await connection.createChannel();
-  channel.on("error", () => undefined);
+  const open = async (): Promise<{ connection: ChannelModel; channel: Channel }> => {
+    const connection = await connect(url, { timeout: 5_000 });
+    connection.on("error", () => undefined);
+    const channel = await connection.createChannel();
+    channel.on("error", () => undefined);
+    return { connection, channel };
+  };
+  let at = await open();
   const name = `two-services.${randomUUID()}`;
-  await channel.assertQueue(name, {
+  await at.channel.assertQueue(name, {
     durable: true,
     arguments: {
       "x-queue-type": "quorum",
@@ -31,10 +39,20 @@ export async function openQueue(url: string): Promise<Queue> {
   return {
     url,
     name,
-    waiting: async () => (await channel.checkQueue(name)).messageCount,
+    async waiting() {
+      for (const last = performance.now() + patienceMs; ; await sleep(retryAfterMs)) {
+        try {
+          return (await at.channel.checkQueue(name)).messageCount;
+        } catch (error) {
+          if (performance.now() > last) throw error;
+          await at.connection.close().catch(() => undefined);
+          at = await open().catch(() => at);
+        }
+      }
+    },
     async close() {
-      await channel.deleteQueue(name).catch(() => undefined);
-      await connection.close().catch(() => undefined);
+      await at.channel.deleteQueue(name).catch(() => undefined);
+      await at.connection.close().catch(() => undefined);
     },
   };
 }
