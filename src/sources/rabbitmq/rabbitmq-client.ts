@@ -29,7 +29,7 @@ export interface RabbitmqClientChannel {
   on(name: "basic.cancel", listener: (consumerTag: string, error: unknown) => void): unknown;
 }
 
-/** A message of `rabbitmq-client`: the properties stand beside what the delivery says. */
+/** What of a message of `rabbitmq-client` says how it was delivered. */
 export interface RabbitmqClientMessage {
   readonly deliveryTag: number;
   readonly redelivered: boolean;
@@ -107,33 +107,31 @@ function channelOf(
   };
 }
 
-interface HeaderFrame {
-  readonly fields: Record<string, unknown>;
-}
+const kept: unique symbol = Symbol("properties");
 
-const hidden: unique symbol = Symbol("content type");
+interface HeaderFrame {
+  fields: object;
+}
 
 /**
  * This client parses bodies that say they are JSON or text, and gives no bytes: large numbers would be rounded, and the
- * same message have another fingerprint than by another client. Hiding the content type until the body is there keeps
- * it from that. Throws where the client has been rebuilt so that this is not possible.
+ * same message have another fingerprint than by another client. Keeping the properties from it until the body is there
+ * keeps it from that. Throws where the client has been rebuilt so that this is not possible.
  */
 function keepBodies(channel: object): void {
   const internal = channel as { _onHeader?: (frame: HeaderFrame) => void };
   const original = internal._onHeader;
   if (typeof original !== "function") throw unknownClient();
   internal._onHeader = function (frame) {
-    const { contentType, ...fields } = frame.fields;
-    Object.assign(fields, { [hidden]: contentType });
-    original.call(this, { ...frame, fields });
+    frame.fields = { [kept]: frame.fields };
+    original.call(this, frame);
   };
 }
 
 function messageOf(message: RabbitmqClientMessage): AmqpMessage {
-  const { deliveryTag, redelivered, exchange, routingKey, body, ...rest } = message;
-  if (!isUint8Array(body)) throw unknownClient();
-  const properties: Record<string, unknown> & { [hidden]?: unknown } = rest;
-  properties["contentType"] = properties[hidden];
+  const { deliveryTag, redelivered, exchange, routingKey, body } = message;
+  const properties = (message as { [kept]?: Readonly<Record<string, unknown>> })[kept];
+  if (!isUint8Array(body) || properties === undefined) throw unknownClient();
   return { tag: deliveryTag, redelivered, exchange, routingKey, body, properties };
 }
 
