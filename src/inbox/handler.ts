@@ -16,7 +16,9 @@ export interface HandlerTx {
   ): Promise<QueryResult<Row>>;
 }
 
+/** What a handler is given beside its message. */
 export interface HandlerContext {
+  /** The transaction of the claim: what is written through it commits with the claim, or not at all. */
   readonly tx: HandlerTx;
   /** Effects outside the database, asked for in this very transaction and sent by a relay once it is committed. */
   readonly outbox: HandlerOutbox;
@@ -75,6 +77,7 @@ export interface BatchHandler<Data = unknown> {
   readonly handleBatch: (messages: readonly Message<Data>[], context: HandlerContext) => unknown;
 }
 
+/** A handler of single messages, or of all that are new in a lane: `batch(...)`. */
 export type Handler<Data = unknown, Result = unknown> = MessageHandler<Data, Result> | BatchHandler<Data>;
 
 /**

@@ -20,6 +20,7 @@ import { createSettlements } from "./settlements.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 import { wholeNumber } from "../whole-number.ts";
 
+/** How a source is run. */
 export interface RunOptions extends WorkerOptions {
   /**
    * `inline`: a message is handled before it is acknowledged. `store-first`: its identity and body are stored, it is
@@ -53,6 +54,7 @@ export interface RunOptions extends WorkerOptions {
   readonly windowCheck?: "warn" | "strict" | undefined;
 }
 
+/** What a run has done so far. */
 export interface RunStats {
   readonly deliveries: number;
   /** Deliveries that have their outcome. */
@@ -67,6 +69,7 @@ export interface RunStats {
   readonly durationMs: number;
 }
 
+/** What a run has done with messages that were stored. */
 export interface PendingStats {
   /** Deliveries that went to pending: they are `stored` in `outcomes`, beside those whose body was kept before. */
   readonly stored: number;

@@ -7,6 +7,7 @@ import type { Handler } from "./handler.ts";
 import type { LaneContext } from "./lane-context.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 
+/** How pending messages are worked through without a source. */
 export interface WorkOptions extends WorkerOptions {
   /** Ends by itself when nothing is pending but what waits for a decision. Default: it works until it is stopped. */
   readonly untilDrained?: boolean | undefined;
@@ -14,6 +15,7 @@ export interface WorkOptions extends WorkerOptions {
   readonly stalledAfterMs?: number | undefined;
 }
 
+/** What has been done so far. */
 export interface WorkStats {
   readonly inHand: number;
   /** What became of messages, each time one was in hand: `stored` ones failed and are to be tried again. */
@@ -23,6 +25,7 @@ export interface WorkStats {
   readonly durationMs: number;
 }
 
+/** Whether there is progress. */
 export interface WorkHealth {
   /** As for a run, without the source. */
   readonly status: "ok" | "stalled" | "store-away" | "ended";

@@ -13,6 +13,7 @@ import { createPendingFeed } from "./pending-feed.ts";
 import { createStash } from "./stash.ts";
 import { createStoreWatch } from "./store-watch.ts";
 
+/** How pending messages are worked through, by `run` and by `work`. */
 export interface WorkerOptions {
   /** How long `stop` waits for handlers before it interrupts them, in milliseconds. Default 10,000. */
   readonly stopTimeoutMs?: number | undefined;

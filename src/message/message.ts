@@ -10,15 +10,20 @@ export interface Identity {
 
 /** What a caller gives. Strings are payloads in UTF-8; `null` is a tombstone and is legal. */
 export interface MessageInput {
+  /** Default `""`. At most 256 bytes. */
   readonly tenant?: string | undefined;
+  /** Who sent it, 1 to 512 bytes: ids are the producer's own, and unique for it. */
   readonly producer: string;
+  /** The producer's name for it, the same in every copy: see docs/identity.md. 1 to 1,024 bytes. */
   readonly id: string;
   readonly payload: Uint8Array | string | null;
   /** Messages of one key are handled in their order; the key also decides the lane. */
   readonly key?: string | undefined;
+  /** What kind of message it is, for handlers and for filters of the operator's. */
   readonly type?: string | undefined;
   /** When the producer says it happened. */
   readonly time?: Date | undefined;
+  /** What came with it. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -51,9 +56,12 @@ export interface RejectedMessage {
   readonly bytes: Uint8Array | null;
 }
 
+/** Why a delivery is no message. */
 export type RejectionCode =
   "no-identity" | "invalid-identity" | "identity-too-long" | "malformed" | "too-large" | "unsafe-xml";
 
+/** What a source hands over: a message, or what cannot be one. */
 export type Received = Message | RejectedMessage;
 
+/** Whether a delivery is no message and goes to quarantine. */
 export const isRejected = (received: Received): received is RejectedMessage => "rejected" in received;

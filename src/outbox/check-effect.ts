@@ -87,7 +87,10 @@ function bodyOf(
   }
   if (payload !== undefined) {
     if (payload === null || typeof payload === "string" || isUint8Array(payload)) return { payload, headers };
-    throw invalid(id, `The payload must be bytes, a text or null, not ${showValue(payload)}.`);
+    throw invalid(
+      id,
+      `The payload must be bytes, a text or null, not ${showValue(payload)}; give other values as json.`,
+    );
   }
   let text: string | undefined;
   try {

@@ -4,6 +4,7 @@ import { driverFor } from "./drivers/detect.ts";
 import { currentVersion, migrations } from "./migrations/all.ts";
 import { quoteSchema } from "./schema-name.ts";
 
+/** Where to install, and how long to wait. */
 export interface MigrateOptions {
   /** The schema that holds the inbox's tables. Default `inbox`. */
   readonly schema?: string | undefined;
@@ -11,6 +12,7 @@ export interface MigrateOptions {
   readonly connectTimeoutMs?: number | undefined;
 }
 
+/** What `migrate` found and did. */
 export interface MigrateResult {
   /** The version found, 0 where there was no inbox. */
   readonly from: number;

@@ -28,6 +28,7 @@ import { outboxForgetSql } from "./sql/outbox-forget.ts";
 import { outboxOperatorSql } from "./sql/outbox-operator.ts";
 import { outboxStatusSql } from "./sql/outbox-status.ts";
 
+/** How the inbox uses a pool. */
 export interface PostgresOptions {
   /** The schema that holds the inbox's tables, as given to `inbox migrate`. Default `inbox`. */
   readonly schema?: string | undefined;
