@@ -14,7 +14,7 @@ import type { Intake, Source } from "../sources/source.ts";
 import type { ReplaySource } from "./replay-source.ts";
 import { wrappedSource } from "./wrapped-source.ts";
 
-/** What of a Kafka client's administration is asked: `kafka.admin()` of kafkajs, connected, has both. */
+/** What of a Kafka client's administration is asked: `kafka.admin()`, connected, of kafkajs or of confluent's `KafkaJS`. */
 export interface KafkaOffsetsAdmin {
   fetchTopicOffsets(
     topic: string,

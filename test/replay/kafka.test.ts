@@ -1,9 +1,24 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import type { MessageHandler } from "../../src/inbox/handler.ts";
 import { planReplay } from "../../src/replay/plan.ts";
-import { replayKafka, type ReplayKafkaOptions } from "../../src/replay/kafka-range.ts";
+import {
+  replayKafka,
+  type KafkaOffsetsAdmin,
+  type ReplayKafkaOptions,
+} from "../../src/replay/kafka-range.ts";
+import { extraClient } from "../services/kafka-clients.ts";
 import { clients, identity, testTopic } from "../sources/kafka/support.ts";
 import { testReplay } from "./support.ts";
+
+/** The part of the package's second API that tells where topics begin and end. */
+interface ConfluentKafkajs {
+  readonly KafkaJS: {
+    readonly Kafka: new (config: object) => {
+      admin(): KafkaOffsetsAdmin & { connect(): Promise<void>; disconnect(): Promise<void> };
+    };
+  };
+}
 
 const rebuild = { kind: "rebuild", of: "accounting", consumer: "view" } as const;
 const ids = (from: number, to: number): string[] =>
@@ -79,4 +94,43 @@ test("a topic is replayed from a time to its end as of the start, goes on after 
   }).finished;
   // 25 records in each partition now.
   assert.equal(all.counts.applied, 23 + 5);
+});
+
+test("confluent: a topic is replayed with its own client and its own administration, from offsets to the end", async (t) => {
+  const at = await testTopic(t, { numPartitions: 2 });
+  if (at === undefined) return;
+  const client = await clients["confluent"]!(t, at);
+  if (client === undefined) return;
+  const { KafkaJS } = (await extraClient(t, "confluent")) as ConfluentKafkajs;
+  const admin = new KafkaJS.Kafka({ kafkaJS: { brokers: at.brokers } }).admin();
+  await admin.connect();
+  t.after(() => admin.disconnect());
+  await at.publish(ids(0, 20).map((id, n) => ({ id, partition: n % 2 })));
+  const { replay, column, pool, schema } = await testReplay(t);
+  const source = replayKafka({
+    ...{ client, admin, topics: [at.topic], groupId: at.groupId, identity },
+    from: { [at.topic]: { 0: 2n, 1: 10n } },
+  });
+  const handler: MessageHandler = async ({ id }, { tx }) => {
+    await tx.query("insert into done values ('view', $1)", [id]);
+  };
+  const { ended, counts } = await replay({ policy: rebuild, source, handler }).finished;
+  assert.deepEqual([ended, counts.applied], ["done", 8]);
+  const done = await column<string>("select message_id from done");
+  assert.deepEqual(
+    [...done].sort(),
+    ids(0, 20)
+      .filter((_, n) => n % 2 === 0 && n >= 4)
+      .sort(),
+  );
+  const since = replayKafka({
+    client,
+    admin,
+    topics: [at.topic],
+    groupId: at.groupId,
+    identity,
+    from: new Date(0),
+  });
+  const plan = await planReplay(pool, { policy: rebuild, source: since, schema });
+  assert.equal(plan.wouldRun, 12);
 });
