@@ -10,6 +10,7 @@ import { wholeNumber } from "../whole-number.ts";
 import { describeBacklog, readBacklog, type CleanupBacklog } from "./backlog.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
 import { rotate, type Rotated } from "./rotate.ts";
+import { forgetStrays } from "./strays.ts";
 import { sweep, type Sweep } from "./sweep.ts";
 
 export interface CleanupOptions {
@@ -154,7 +155,18 @@ export function createCleanup(options: CleanupOptions): Cleanup {
     },
     stop,
     once: ({ signal } = {}) => once(0, signal),
-    rotate: () => rotate({ ...settings, lockTimeoutMs: rotateLockTimeoutMs }),
+    async rotate() {
+      const rotated = await rotate({ ...settings, lockTimeoutMs: rotateLockTimeoutMs });
+      // Answers and attempts of what went with the generation. Two at once are in each other's way, and nothing worse.
+      if (rotated.ended === "rotated")
+        await forgetStrays({
+          ...settings,
+          dutyPercent: 100,
+          signal: stopping.signal,
+          holds: async () => true,
+        });
+      return rotated;
+    },
     async status() {
       const [consumers, sources, cleanup] = await Promise.all([
         readRetention(store),

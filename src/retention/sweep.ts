@@ -4,6 +4,7 @@ import { stretchPages, type CleanupBatch, type CleanupLease } from "../store/cle
 import type { Store } from "../store/store.ts";
 import { readBacklog, type CleanupBacklog } from "./backlog.ts";
 import { readRetention, type ConsumerRetention } from "./read-retention.ts";
+import { forgetStrays } from "./strays.ts";
 
 /** What a sweep did. */
 export interface Sweep {
@@ -13,6 +14,8 @@ export interface Sweep {
    */
   readonly ended: "done" | "busy" | "not due" | "lost" | "stopped";
   readonly identities: number;
+  /** Answers and attempts without an identity, and discarded identities, that went; looked for once a day. */
+  readonly strays: number;
   readonly batches: number;
   /** Batches that gave way to somebody's lock, and were tried again. */
   readonly gaveWay: number;
@@ -41,6 +44,7 @@ export interface SweepSettings {
 
 interface Counts {
   identities: number;
+  strays: number;
   batches: number;
   gaveWay: number;
 }
@@ -58,7 +62,7 @@ const dutyStep = 1.25;
 export async function sweep(settings: SweepSettings): Promise<Sweep> {
   const { store, workerId, leaseMs, notWithinMs } = settings;
   const startedAt = performance.now();
-  const counts: Counts = { identities: 0, batches: 0, gaveWay: 0 };
+  const counts: Counts = { identities: 0, strays: 0, batches: 0, gaveWay: 0 };
   const result = (
     ended: Sweep["ended"],
     consumers: readonly ConsumerRetention[],
@@ -78,7 +82,10 @@ export async function sweep(settings: SweepSettings): Promise<Sweep> {
     await moveHorizons(settings, consumers);
     const backlog = await readBacklog(store, consumers, settings.everyMs);
     settings.onBacklog(backlog);
-    return result(await forgetAll(settings, lease, counts, backlog.behind), consumers, backlog);
+    const ended = await forgetAll(settings, lease, counts, backlog.behind);
+    if (ended === "done" && (await store.cleanup.strays()).due)
+      counts.strays = await forgetStrays({ ...settings, holds: () => store.cleanup.keep(lease) });
+    return result(ended, consumers, backlog);
   } catch (error) {
     failure = error instanceof Error ? error.message : String(error);
     throw error;

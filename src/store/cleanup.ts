@@ -40,6 +40,20 @@ export interface CleanupState {
   readonly lastError: string | undefined;
 }
 
+/**
+ * What no batch of identities takes along. `answer`, `attempt`: of identities that are not in the ledger. `discarded`:
+ * identities that are not applied and never will be.
+ */
+export type StrayKind = "answer" | "attempt" | "discarded";
+
+/** Where strays may lie. */
+export interface StrayRanges {
+  /** No sweep has ended today, by the clock of the database: once a day they are looked for. */
+  readonly due: boolean;
+  /** Pages of the tables of answers and attempts; behind the last number of the entries in quarantine. */
+  readonly ends: Readonly<Record<StrayKind, number>>;
+}
+
 /** What of a consumer may go: applied before this. */
 export interface DueBefore {
   readonly consumer: string;
@@ -72,6 +86,12 @@ export interface CleanupStore {
   due(lease: CleanupLease): Promise<readonly number[]>;
   /** Forgets what is due in some pages; `lost`: another worker has the lease, nothing was done. */
   forget(lease: CleanupLease, batch: CleanupBatch): Promise<{ readonly identities: number } | "lost">;
+  strays(): Promise<StrayRanges>;
+  /** Forgets strays that are older than their window, of some pages or entries; resolves with how many. */
+  forgetStrays(
+    kind: StrayKind,
+    range: { readonly from: number; readonly to: number; readonly lockTimeoutMs: number },
+  ): Promise<number>;
   state(): Promise<CleanupState>;
   /** What lies there though it may go. By the notes on pages and the table's statistics, without a scan of the ledger. */
   backlog(due: readonly DueBefore[]): Promise<Backlog>;

@@ -18,10 +18,26 @@ test("a rotation forgets the generation before when its window is over and every
   await fill([{ id: "other", at: hoursAgo(1) }], "shipping");
   await assert.rejects(worker.rotate(), /"shipping" keeps identities for ever/);
   await pool.query("delete from message where consumer = 'shipping'");
+  // Beside identities: answers, and attempts of what was applied in the end.
+  await pool.query(
+    `insert into answer (digest, consumer, request, status, headers, body, answered_at)
+     select digest, consumer, '', 200, '{}', '', processed_at from message limit 300`,
+  );
+  const attempt = `insert into attempt (digest, consumer, tenant, producer, message_id, code, error, handler_version, failed_at)
+     select digest, consumer, tenant, producer, message_id, 'handler-failed', '', '', processed_at from message`;
+  await pool.query(`${attempt} limit 300`);
 
   assert.equal((await worker.rotate()).ended, "rotated");
   assert.equal(await ledger(), 20_000, "the first one forgets nothing");
   await fill([{ id: "young", at: hoursAgo(1) }]);
+  await pool.query(attempt);
+  const beside = async (): Promise<unknown> =>
+    (
+      await pool.query(
+        "select (select count(*) from answer)::int as answers, (select count(*) from attempt)::int as attempts",
+      )
+    ).rows[0];
+  assert.deepEqual(await beside(), { answers: 300, attempts: 301 });
   assert.equal((await worker.rotate()).ended, "too young");
   // More than a window later.
   await pool.query("update retention_guard set closed_at = closed_at - interval '25 hours'");
@@ -42,4 +58,5 @@ test("a rotation forgets the generation before when its window is over and every
     `${String(durationMs)}`,
   );
   assert.equal(await ledger(), 1);
+  assert.deepEqual(await beside(), { answers: 0, attempts: 1 });
 });

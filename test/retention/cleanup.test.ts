@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type pg from "pg";
 import { createInbox, postgres, quarantine } from "../../src/index.ts";
+import { createQuarantine } from "../../src/quarantine/quarantine.ts";
 import { needsLook } from "../../src/cli/retention-status-output.ts";
 import type { Sweep } from "../../src/retention/retention.ts";
 import { createDuty } from "../../src/retention/sweep.ts";
@@ -166,6 +167,41 @@ test("what is in quarantine keeps its identity: rejected, and in conflict with w
   assert.deepEqual(await ids(), ["conflict", "pending", "rejected"]);
 });
 
+test("what was discarded a window ago is forgotten, and attempts of what never came to be; once a day", async (t) => {
+  const { pool, schema, cleanup, ids } = await cleanupCase(t);
+  const store = postgres(pool, { schema });
+  const inbox = createInbox({ store, consumer: "accounting" });
+  const desk = createQuarantine({ store });
+  for (const id of ["over", "lately", "open", "twice"]) {
+    await inbox.process({ producer: "shop", id, payload: id }, () => quarantine("no such account"));
+  }
+  // Of this one a second body waits.
+  await inbox.process({ producer: "shop", id: "twice", payload: "other" }, () => undefined);
+  const decider = { by: "ann", why: "it was a test" };
+  for (const { id, messageId, code } of await desk.list()) {
+    if (messageId !== "open" && code !== "payload-conflict") await desk.discard(id, decider);
+  }
+  await pool.query(
+    "update quarantine set decided_at = now() - interval '25 hours' where message_id in ('over', 'twice') and status = 'discarded'",
+  );
+  await pool.query(
+    `insert into attempt (digest, consumer, tenant, producer, message_id, code, error, handler_version, failed_at)
+     select gen_random_uuid(), 'accounting', '', 'shop', 'never-' || hours, 'handler-failed', '', '', now() - hours * interval '1 hour'
+       from unnest(array[1, 25]) as hours`,
+  );
+  const worker = await cleanup();
+  assert.equal((await worker.once()).strays, 2);
+  assert.deepEqual(await ids(), ["lately", "open", "twice"]);
+  assert.deepEqual((await pool.query("select message_id from attempt")).rows, [{ message_id: "never-1" }]);
+  assert.equal((await desk.list({ status: "discarded" })).length, 3, "entries stay until they are purged");
+  await pool.query("update attempt set failed_at = now() - interval '25 hours'");
+  // A midnight may lie between.
+  await pool.query("update cleanup set finished_at = clock_timestamp() + interval '1 second'");
+  assert.equal((await worker.once()).strays, 0, "not twice a day");
+  await pool.query("update cleanup set finished_at = finished_at - interval '1 day'");
+  assert.equal((await worker.once()).strays, 1);
+});
+
 test("eight workers at once beside claims: one works, none deadlocks, all that is old goes", async (t) => {
   const { pool, schema, fill, cleanup, count } = await cleanupCase(t);
   await fill(old(20_000));
@@ -290,6 +326,8 @@ test("pages in which nothing is due are not read again, and a rewritten table is
 
 test("what comes in while pages are known is forgotten in its turn", async (t) => {
   const { pool, fill, cleanup, count } = await cleanupCase(t);
+  // What is made older here stays in its page, as it does where nobody touches it, also while an old snapshot is about.
+  await pool.query("alter table message set (fillfactor = 10)");
   const worker = await cleanup();
   for (let day = 0; day < 6; day++) {
     await fill(Array.from({ length: 500 }, () => ({ id: randomUUID(), at: hoursAgo(0) })));

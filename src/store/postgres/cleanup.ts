@@ -3,6 +3,7 @@ import type { CleanupLease, CleanupStore } from "../cleanup.ts";
 import type { DriverConnection } from "./driver.ts";
 import { safeText } from "./safe-text.ts";
 import { cleanupSql } from "./sql/cleanup.ts";
+import { cleanupStraysSql } from "./sql/cleanup-strays.ts";
 
 type WithConnection = <T>(use: (connection: DriverConnection) => Promise<T>) => Promise<T>;
 
@@ -26,6 +27,17 @@ interface CutColumns {
   readonly before: Date | null;
 }
 
+interface StrayColumns {
+  readonly due: boolean;
+  readonly answer: number;
+  readonly attempt: number;
+  readonly discarded: number;
+}
+
+// For one transaction. A process that stops in there must not hold up claims of what it was forgetting.
+const boundBatch =
+  "select set_config('lock_timeout', $1::text, true), set_config('idle_in_transaction_session_timeout', '10s', true)";
+
 interface BacklogColumns {
   readonly behind_ms: number;
   readonly oldest: Date | null;
@@ -36,6 +48,7 @@ interface BacklogColumns {
 /** Forgetting in PostgreSQL: what may go is said by retention, where it lies by `ledger_stretch`. */
 export function cleanupStore(schema: string, withConnection: WithConnection): CleanupStore {
   const sql = cleanupSql(schema);
+  const straysSql = cleanupStraysSql(schema);
   const own = ({ workerId, token }: CleanupLease): readonly [string, string] => [workerId, token];
 
   const keep = async (connection: DriverConnection, lease: CleanupLease): Promise<boolean> =>
@@ -79,11 +92,7 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
     forget: (lease, { firstPage, pages, lockTimeoutMs }) =>
       withConnection(async (connection) => {
         await connection.query("begin isolation level read committed");
-        // For this transaction only. A process that stops in here must not hold up claims of what it was forgetting.
-        await connection.query(
-          "select set_config('lock_timeout', $1::text, true), set_config('idle_in_transaction_session_timeout', '10s', true)",
-          [`${lockTimeoutMs}ms`],
-        );
+        await connection.query(boundBatch, [`${lockTimeoutMs}ms`]);
         if (!(await keep(connection, lease))) {
           await connection.query("rollback");
           return "lost";
@@ -117,6 +126,25 @@ export function cleanupStore(schema: string, withConnection: WithConnection): Cl
       withConnection(async (connection) => {
         const { rows } = await connection.query<{ consumer: string }>(sql.withoutWindow);
         return rows.map(({ consumer }) => consumer);
+      }),
+
+    strays: () =>
+      withConnection(async (connection) => {
+        const { rows } = await connection.query<StrayColumns>(straysSql.ranges);
+        const { due, ...ends } = rows[0] ?? { due: false, answer: 0, attempt: 0, discarded: 0 };
+        return { due, ends };
+      }),
+
+    forgetStrays: (kind, { from, to, lockTimeoutMs }) =>
+      withConnection(async (connection) => {
+        await connection.query("begin isolation level read committed");
+        await connection.query(boundBatch, [`${lockTimeoutMs}ms`]);
+        await connection.query(sql.publishHorizon);
+        const range = kind === "discarded" ? [String(from), String(to)] : [`(${from},0)`, `(${to},0)`];
+        const { rows } = await connection.query<{ gone: number }>(straysSql[kind], range);
+        const { command } = await connection.query("commit");
+        if (command !== "COMMIT") throw new InboxError("commit-refused", "A batch was rolled back.");
+        return rows[0]?.gone ?? 0;
       }),
 
     backlog: (due) =>
