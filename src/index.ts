@@ -12,6 +12,7 @@ export type {
   RejectionCode,
 } from "./message/message.ts";
 export type { FingerprintOptions } from "./message/fingerprint-mode.ts";
+export type { IdTime } from "./message/id-time.ts";
 export * as formats from "./message/formats/public.ts";
 export { createInbox } from "./inbox/create-inbox.ts";
 export type { Given, Inbox } from "./inbox/create-inbox.ts";

@@ -170,7 +170,7 @@ export function createInbox<Schema extends StandardSchemaV1 | undefined = undefi
     producer: message.producer,
     id: message.id,
     fingerprint: message.fingerprint(mode),
-    sentAt: sentAt(message.time, brokerTime),
+    sentAt: sentAt(message.time, brokerTime, settings.idTimeOf?.(message.id)),
     onSettled,
   });
 

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { InboxError } from "../errors.ts";
 import type { FingerprintOptions } from "../message/fingerprint-mode.ts";
+import { idTimeReader, type IdTime, type ReadIdTime } from "../message/id-time.ts";
 import { maxConsumerBytes, maxProducerBytes } from "../message/limits.ts";
 import type { IsolationLevel, Store } from "../store/store.ts";
 import type { ErrorClassifier } from "./classify-error.ts";
@@ -56,6 +57,11 @@ export interface InboxOptions<Schema extends StandardSchemaV1 | undefined = unde
    * Stored when a run starts; of two processes with different windows the longer wins. Default: for ever.
    */
   readonly windowMs?: number | undefined;
+  /**
+   * Where the ids of messages are made when they are sent and carry that time: it counts for whether a message is `late`,
+   * beside what producer and broker say; the earliest does. An id without one counts for nothing. Default: ids carry none.
+   */
+  readonly idTime?: IdTime | undefined;
   /** A number from 0 to 1, for jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
@@ -77,6 +83,8 @@ export interface InboxSettings {
   readonly outbox: OutboxSettings;
   /** `undefined`: none is declared. */
   readonly windowMs: number | undefined;
+  /** `undefined`: ids carry no time. */
+  readonly idTimeOf: ReadIdTime | undefined;
   readonly random: () => number;
 }
 
@@ -133,6 +141,7 @@ export function settingsFrom(options: InboxOptions<StandardSchemaV1 | undefined>
       options.windowMs === undefined
         ? undefined
         : wholeNumber("windowMs", options.windowMs, options.windowMs, 1, 3_155_760_000_000),
+    idTimeOf: options.idTime === undefined ? undefined : idTimeReader(options.idTime),
     random: options.random ?? Math.random,
   };
 }

@@ -46,7 +46,7 @@ export async function processInTransaction<Result>(
   await joined.prove();
   if (isRejected(received)) return kept(await quarantineReceived(context, received));
 
-  const item = itemOf(received, mode, digestOf);
+  const item = itemOf(context, received, mode, digestOf);
   const announced = (result: JoinedResult<Result>): JoinedResult<Result> => {
     if (telemetry.outcome.hasSubscribers) {
       const { outcome, error } = result;
@@ -99,7 +99,7 @@ export async function acceptInTransaction(
   const joined = context.store.join(context.name, given, claimLockTimeoutMs, "acceptInTransaction");
   await joined.prove();
   const items = list.map((received): RejectedMessage | Item =>
-    isRejected(received) ? received : itemOf(received, mode, digestOf),
+    isRejected(received) ? received : itemOf(context, received, mode, digestOf),
   );
   const first = new Map<string, Item>();
   for (const item of items) if ("digest" in item && !first.has(item.digest)) first.set(item.digest, item);
@@ -154,14 +154,19 @@ async function orBusy<T>(claim: Promise<T>): Promise<T> {
   }
 }
 
-const itemOf = (message: Message, mode: FingerprintMode, digestOf: (identity: Identity) => string): Item => ({
+const itemOf = (
+  { settings }: LaneContext,
+  message: Message,
+  mode: FingerprintMode,
+  digestOf: (identity: Identity) => string,
+): Item => ({
   message,
   digest: digestOf(message),
   tenant: message.tenant,
   producer: message.producer,
   id: message.id,
   fingerprint: message.fingerprint(mode),
-  sentAt: sentAt(message.time),
+  sentAt: sentAt(message.time, undefined, settings.idTimeOf?.(message.id)),
   handler: () => undefined,
   redelivered: false,
   pending: undefined,

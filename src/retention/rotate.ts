@@ -58,8 +58,11 @@ export async function rotate({ store, skewMs, lockTimeoutMs }: RotateSettings): 
   const ended = await store.retention.rotate({ windowMs, skewMs: skew, notAfter, lockTimeoutMs });
   if (ended === "window too short")
     throw new InboxError("window-too-short", "A window was made longer meanwhile. Try again.");
+  const durationMs = performance.now() - startedAt;
+  // Dying before this only costs time: claims look into the closed generation until the next call has noted it.
+  if (ended !== "busy") await store.retention.noteReach({ lockTimeoutMs });
   return {
     ended: ended === "too young" && held.length > 0 ? "waits" : ended,
-    ...{ windowMs, waitsFor, durationMs: performance.now() - startedAt },
+    ...{ windowMs, waitsFor, durationMs },
   };
 }

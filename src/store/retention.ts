@@ -74,5 +74,10 @@ export interface RetentionStore {
    * it changes nothing.
    */
   rotate(options: RotateOptions): Promise<Rotation>;
+  /**
+   * Notes how far the ids of the closed generation reach, so that claims of later ones need not look there: one scan of it,
+   * beside claims. False: that is known, nothing is closed, or it could not be done now. Until it is done claims look.
+   */
+  noteReach(options: Pick<RotateOptions, "lockTimeoutMs">): Promise<boolean>;
   generations(): Promise<Generations>;
 }

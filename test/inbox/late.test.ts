@@ -215,3 +215,33 @@ function sourceOf(
     settled: () => messages.map(({ id }) => settled.get(id)!),
   };
 }
+
+test("where ids carry their time it counts, in a run, in your own transaction and for what is stored for later", async (t) => {
+  const { inbox, pool, effects } = await withHorizon(t, { idTime: "uuidv7" });
+  const idAt = (ms: number, n: number): string =>
+    `${ms
+      .toString(16)
+      .padStart(12, "0")
+      .replace(/(.{8})/, "$1-")}-7000-8000-${String(n).padStart(12, "0")}`;
+  const was = (n: number): string => idAt(longAgo.getTime(), n);
+  const young = idAt(Date.now() + 3_600_000, 1);
+  const answers = await inbox.processBatch(
+    [was(1), young, "no-time"].map((id) => message(id)),
+    recordEffect,
+  );
+  assert.deepEqual(
+    answers.map(({ outcome }) => outcome),
+    ["late", "applied", "applied"],
+  );
+  assert.equal((await inbox.accept(message(was(2)))).outcome, "late");
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const joined = await inbox.processInTransaction(client, message(was(3)), () => undefined);
+    await client.query("commit");
+    assert.equal(joined.outcome, "late");
+  } finally {
+    client.release();
+  }
+  assert.deepEqual(await effects(), { [young]: 1, "no-time": 1 });
+});

@@ -254,6 +254,98 @@ test("a rotation that is rolled back leaves a mark that no later change has agai
   assert.ok((await markOf()) > left);
 });
 
+const noteReach = ({ store }: TestStore): Promise<boolean> =>
+  store.retention.noteReach({ lockTimeoutMs: 10_000 });
+
+/** Shortest first, then by bytes. */
+const inReachOrder = ["a", "b", "aa", "ab", "a".repeat(1024)] as const;
+
+for (const isolation of ["read committed", "repeatable read"] as const) {
+  test(`${isolation}: what lies beyond the reach of the closed generation is not looked for, all else is`, async (t) => {
+    const db = await testStore(t);
+    assert.equal(await noteReach(db), false, "nothing is closed");
+    await claim(db, [sent("b"), sent("ab")], isolation);
+    await rotate(db);
+    assert.deepEqual(verdictsOf(await claim(db, [sent("b")], isolation)), ["duplicate"], "nothing is noted");
+    assert.deepEqual([await noteReach(db), await noteReach(db)], [true, false]);
+    const both = await claim(db, inReachOrder.slice(1, 4).map(sent), isolation);
+    assert.deepEqual(verdictsOf(both), ["duplicate", "duplicate"], "a batch of ids within");
+    const looker = await db.session();
+    await looker.query("lock table message_closed in access exclusive mode");
+    assert.deepEqual(await claim(db, [sent("ac")], isolation), [], "it did not look");
+    const within = claim(db, [sent("a")], isolation);
+    await db.untilBlocked();
+    const other = claim(db, [{ ...sent("zz"), producer: "other" }], isolation);
+    await db.untilBlocked(2);
+    await looker.query("commit");
+    assert.deepEqual([await within, await other], [[], []]);
+  });
+}
+
+test("a reach says nothing once another generation is closed, and the longest id keeps all others within", async (t) => {
+  const db = await testStore(t);
+  await claim(db, [sent("a")]);
+  await rotate(db);
+  await noteReach(db);
+  await claim(db, inReachOrder.slice(1).map(sent));
+  await rotate(db);
+  for (const id of inReachOrder.slice(1))
+    assert.deepEqual(verdictsOf(await claim(db, [sent(id)])), ["duplicate"]);
+  await noteReach(db);
+  for (const id of inReachOrder.slice(1))
+    assert.deepEqual(verdictsOf(await claim(db, [sent(id)])), ["duplicate"]);
+});
+
+test("without its number such a reach would let a message be taken again", async (t) => {
+  const db = await testStore(t);
+  const [looks] = await db.rows<{ text: string }>(
+    "select pg_get_functiondef(oid) as text from pg_proc where proname = 'in_closed' and pronamespace = current_schema()::regnamespace",
+  );
+  const text = looks!.text.replaceAll("r.generation = open_generation", "true");
+  assert.notEqual(text, looks!.text);
+  await db.pool.query(text);
+  // Without a time no horizon is in its way.
+  await claim(db, [stored("a")]);
+  await rotate(db);
+  await noteReach(db);
+  await claim(db, [stored("b")]);
+  await rotate(db);
+  assert.deepEqual(await claim(db, [stored("b")]), [], "it was taken for new");
+});
+
+test("a rotation that is rolled back leaves a number for which nothing is noted, until it is noted anew", async (t) => {
+  const db = await testStore(t);
+  await claim(db, [sent("a")]);
+  await rotate(db);
+  await noteReach(db);
+  const session = await db.session();
+  await session.query("select rotate(0, 0, 'infinity')");
+  const noted = db.store.retention.noteReach({ lockTimeoutMs: 10_000 });
+  await db.untilBlocked();
+  await session.query("rollback");
+  assert.equal(await noted, true);
+  assert.deepEqual(verdictsOf(await claim(db, [sent("a")])), ["duplicate"]);
+  assert.deepEqual(
+    await db.rows(
+      "select last_id, generation = pg_sequence_last_value('generation') as now from closed_reach",
+    ),
+    [{ last_id: "a", now: true }],
+  );
+});
+
+test("of a consumer with more than a thousand producers no reach is noted", async (t) => {
+  const db = await testStore(t);
+  await db.pool.query(
+    `insert into message select gen_random_uuid(), now(), c, '', 'p' || n, n::text, '', 'b', '1'
+       from generate_series(1, 1001) n, unnest(array['many', 'one']) c where c = 'many' or n = 10`,
+  );
+  await rotate(db);
+  await noteReach(db);
+  assert.deepEqual(await db.rows("select consumer, producer, last_id from closed_reach"), [
+    { consumer: "one", producer: "p10", last_id: "10" },
+  ]);
+});
+
 test("people see both generations", async (t) => {
   const db = await testStore(t);
   await claim(db, [sent("a")]);

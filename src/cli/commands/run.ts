@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { createInbox } from "../../inbox/create-inbox.ts";
 import type { RunStats } from "../../inbox/run.ts";
+import type { IdTime } from "../../message/id-time.ts";
 import { printable } from "../../message/show-value.ts";
 import { driverFor } from "../../store/postgres/drivers/detect.ts";
 import { migrateSchema } from "../../store/postgres/migrate.ts";
@@ -10,6 +11,7 @@ import { loadConfig } from "../config.ts";
 import { openDatabase, type Database } from "../database.ts";
 import { exitCodes, type ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { idTimeFrom } from "../id-time-option.ts";
 import { formatNameOption, idHeaderOption, idRuleOption } from "../identity-options.ts";
 import { loadHandler, type LoadedHandler } from "../load-handler.ts";
 import { notesOf } from "../notes.ts";
@@ -27,6 +29,7 @@ interface Options extends RunSourceOptions {
   readonly handlerVersion?: string;
   readonly lanes?: number;
   readonly maxBatch?: number;
+  readonly idTime?: IdTime;
   readonly schema: string;
   readonly config?: string;
   readonly migrate: boolean;
@@ -76,6 +79,11 @@ export function runCommand(io: Io, ended: Action): Command {
     .option("--tenant <name>", "the tenant of all messages")
     .option("--max-line-bytes <n>", "a longer line is rejected", wholeNumber(1, 512 * 1024 * 1024))
     .option("--max-file-bytes <n>", "a larger document is rejected", wholeNumber(1, 1024 * 1024 * 1024))
+    .option(
+      "--id-time <kind>",
+      "ids carry when they were made: uuidv7, ulid, ksuid, objectid, or snowflake:EPOCH in ms since 1970",
+      idTimeFrom,
+    )
     .option("--lanes <n>", `transactions side by side (default: ${defaultLanes})`, wholeNumber(1, 64))
     .option("--max-batch <n>", "most messages in one transaction", wholeNumber(1, 10_000))
     .addOption(schemaOption())
@@ -137,6 +145,7 @@ async function work(
     ...loaded.options,
     ...{ store, consumer, lanes: options.lanes },
     ...(options.handlerVersion === undefined ? {} : { handlerVersion: options.handlerVersion }),
+    ...(options.idTime === undefined ? {} : { idTime: options.idTime }),
     ...(options.maxBatch === undefined ? {} : { maxBatch: options.maxBatch }),
   });
   const opened = plan.open(

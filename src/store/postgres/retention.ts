@@ -97,6 +97,22 @@ export function retentionStore(sql: PostgresSql, withConnection: WithConnection)
           return "busy";
         }
       }),
+    noteReach: ({ lockTimeoutMs }) =>
+      withConnection(async (connection) => {
+        // Each statement with a snapshot of its own: what is read must be from behind the lock.
+        void connection.query("begin isolation level read committed");
+        void connection.query("select set_config('lock_timeout', $1::text, true)", [`${lockTimeoutMs}ms`]);
+        try {
+          const { rows } = await connection.query<{ noted: boolean }>(sql.noteReach);
+          const { command } = await connection.query("commit");
+          return command === "COMMIT" && rows[0]?.noted === true;
+        } catch (error) {
+          // A rotation was in the way, or a statement may not take as long.
+          if (!hasCode(error, "55P03") && !hasCode(error, "57014")) throw error;
+          await connection.query("rollback");
+          return false;
+        }
+      }),
     generations: () =>
       withConnection(async (connection) => {
         const { rows } = await connection.query<{ open: number | null; closed_at: Date | null }>(

@@ -127,6 +127,7 @@ test("rotations, batches that forget, copies, stored messages, rollbacks and kil
         lockTimeoutMs: 300,
       });
       count(rotation);
+      if (Math.random() < 0.7 && (await store.retention.noteReach({ lockTimeoutMs: 300 }))) count("noted");
       const until = left - 30 * Math.random();
       while (left > until && left > 0) await turn();
     }
@@ -150,7 +151,7 @@ test("rotations, batches that forget, copies, stored messages, rollbacks and kil
   );
   t.diagnostic(JSON.stringify(counts));
   assert.deepEqual(doubled, []);
-  for (const what of ["new", "duplicate", "late", "handled", "refused", "rotated"]) {
+  for (const what of ["new", "duplicate", "late", "handled", "refused", "rotated", "noted"]) {
     assert.ok((counts[what] ?? 0) > 0, `${what} was never seen: ${JSON.stringify(counts)}`);
   }
 });

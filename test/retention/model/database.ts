@@ -11,6 +11,8 @@ export interface Database {
   readonly rows: readonly Row[];
   /** Versions of what is known to be forgotten, the oldest first. */
   readonly guards: readonly Guard[];
+  /** What was noted of the closed generation's reach, the oldest first. */
+  readonly reaches: readonly Reach[];
   /** The sequences: changed at once, and not back by a rollback. 0: never called. */
   readonly mark: number;
   readonly generation: number;
@@ -26,6 +28,8 @@ export interface Transaction {
   readonly snapshot?: number;
   /** Its lock on the guard's row. */
   readonly row?: "share" | "update";
+  /** A note of the reach has found the identity in the closed generation. */
+  readonly found?: boolean;
   /** Its lock on the open table; an exclusive one is on both. */
   readonly table?: "insert" | "exclusive";
   /** It has read the closed table, and holds a lock on it. */
@@ -47,6 +51,15 @@ export interface Guard {
   /** Whether the horizon has passed the message. */
   readonly late: boolean;
   readonly mark: number;
+  readonly by: string;
+}
+
+/** Whether the closed generation can hold the message's identity, as it was noted. */
+export interface Reach {
+  /** The number that it is noted for. */
+  readonly generation: number;
+  /** The message's id lies within: no later than the last one. The worst case: it is itself the last one. */
+  readonly within: boolean;
   readonly by: string;
 }
 
@@ -75,6 +88,10 @@ export const guardFor = (db: Database, name: string): Guard =>
 /** The guard as it was committed last: also what the names of the tables mean. */
 export const guardNow = (db: Database): Guard =>
   db.guards.filter(({ by }) => committedBy(db, by, db.commits)).at(-1)!;
+
+/** The reach as a transaction's next statement sees it: the last one that was noted. */
+export const reachFor = (db: Database, name: string): Reach | undefined =>
+  db.reaches.filter(({ by }) => visible(db, by, snapshotOf(db, name), name)).at(-1);
 
 /** Whether the identity is in one of these generations, for a transaction's next statement. */
 export const isIn = (db: Database, generations: readonly number[], name: string): boolean =>
@@ -133,5 +150,6 @@ export function end(
     transactions: { ...db.transactions, [name]: ended },
     rows,
     guards: db.guards.filter(({ by }) => committed || by !== name),
+    reaches: db.reaches.filter(({ by }) => committed || by !== name),
   };
 }

@@ -8,6 +8,7 @@ import {
   doubled,
   emptyDatabase,
   forget,
+  noteReach,
   rotate,
   type Isolation,
   type Part,
@@ -19,12 +20,17 @@ const isolations: readonly Isolation[] = ["read committed", "repeatable read"];
 /** Copies of one message at these levels, beside rotations, a horizon that moves, and batches that forget. */
 function run(
   copies: readonly Isolation[],
-  { rotations = 0, batches = 0 }: { readonly rotations?: number; readonly batches?: number },
+  {
+    rotations = 0,
+    batches = 0,
+    notes = 0,
+  }: { readonly rotations?: number; readonly batches?: number; readonly notes?: number },
   without: Without = new Set(),
 ): Explored {
   const processes: Process<Database>[] = [
     ...copies.map((isolation, i) => claim(`claim${i + 1}`, isolation, without)),
     ...Array.from({ length: rotations }, (_, i) => rotate(`rotate${i + 1}`, without)),
+    ...Array.from({ length: notes }, (_, i) => noteReach(`note${i + 1}`, without)),
     ...(batches > 0 ? [advance("advance", without)] : []),
     ...Array.from({ length: batches }, (_, i) => forget(`forget${i + 1}`, without)),
   ];
@@ -46,6 +52,13 @@ for (const copies of pairs) {
     assert.ok(states > 2_000, `${states} states: too few to prove anything`);
   });
 
+  test(`${copies.join(" beside ")}: none where the closed generation's reach is noted meanwhile does`, (t) => {
+    const { faults, stuck, states } = run(copies, { rotations: 2, notes: 1 });
+    assert.deepEqual([faults, stuck], [[], []]);
+    t.diagnostic(`${states} states`);
+    assert.ok(states > 10_000, `${states} states: too few to prove anything`);
+  });
+
   test(`${copies.join(" beside ")}: none with a rotation and a batch beside each other does`, () => {
     const { faults, stuck } = run(copies, { rotations: 1, batches: 1 });
     assert.deepEqual([faults, stuck], [[], []]);
@@ -63,6 +76,8 @@ for (const [part, copies, beside] of [
   ["barrier", ["read committed", "read committed"], { rotations: 1 }],
   ["rotation's mark", ["read committed", "read committed"], { rotations: 1 }],
   ["batch's mark", ["read committed", "read committed"], { batches: 1 }],
+  ["reach's number", ["read committed", "read committed"], { rotations: 2, notes: 1 }],
+  ["reach's lock", ["read committed", "read committed"], { rotations: 1, notes: 1 }],
   ["fresh mark", ["read committed", "read committed"], { rotations: 1, batches: 1 }],
 ] as const satisfies readonly (readonly [Part, readonly Isolation[], object])[]) {
   test(`the protocol needs its ${part} beside ${Object.keys(beside).join()}: without it a message is applied twice`, () => {

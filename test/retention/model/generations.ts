@@ -4,6 +4,7 @@ import {
   guardNow,
   isIn,
   others,
+  reachFor,
   transaction,
   uniqueKey,
   withTransaction,
@@ -31,6 +32,10 @@ export type Part =
   | "rotation's mark"
   /** A batch sets the mark before it deletes. */
   | "batch's mark"
+  /** What was noted of the closed generation's reach is believed only for the number that the claim saw. */
+  | "reach's number"
+  /** The number and the ids of a note are read behind one lock that no rotation passes. */
+  | "reach's lock"
   /** A change's mark is another one than every mark before it, also of what was rolled back. */
   | "fresh mark";
 
@@ -62,6 +67,9 @@ export function claim(name: string, isolation: Isolation, without: Without): Pro
   function lookIntoClosed(db: Database, step: number): readonly Database[] {
     const { saw } = transaction(db, name);
     if (saw!.generation === 0 || without.has("closed")) return go(db, step);
+    const reach = reachFor(db, name);
+    const tells = reach?.generation === saw!.generation || without.has("reach's number");
+    if (reach?.within === false && tells) return go(db, step);
     const locking = lockGuard(db);
     if (locking !== undefined) return locking;
     if (others(db, name, ({ table }) => table === "exclusive")) return wait;
@@ -206,6 +214,38 @@ export function forget(name: string, without: Without): Process<Database> {
   };
 }
 
+/**
+ * Notes whether the closed generation's ids reach as far as the message's. Behind its lock neither they nor the number can
+ * change, so that is one step; without it the number may be a later one than that of what was read.
+ */
+export function noteReach(name: string, without: Without): Process<Database> {
+  const note = (db: Database, within: boolean): readonly Database[] =>
+    db.generation === 0
+      ? [end(db, name, false)]
+      : [
+          withTransaction(
+            { ...db, reaches: [...db.reaches, { generation: db.generation, within, by: name }] },
+            name,
+            { step: 2, reads: true },
+          ),
+        ];
+  return {
+    name,
+    done: (db) => isOver(db, name),
+    next(db) {
+      const { step, found } = transaction(db, name);
+      if (step === 1) return note(db, found!);
+      if (step === 2) return [end(db, name, true)];
+      if (others(db, name, ({ table }) => table === "exclusive")) return wait;
+      const begun = withTransaction(db, name, { state: "open" });
+      const within = isIn(db, [guardNow(db).open - 1], name);
+      return without.has("reach's lock")
+        ? [withTransaction(begun, name, { step: 1, found: within })]
+        : note(begun, within);
+    },
+  };
+}
+
 /** Closes the open generation and opens the next; what was closed before goes, and the horizon passes it. Its age is not modelled. */
 export const rotate = (name: string, without: Without): Process<Database> =>
   changer(
@@ -237,6 +277,7 @@ export function emptyDatabase(processes: readonly Process<Database>[]): Database
     commits: 0,
     transactions: Object.fromEntries(begun),
     rows: [],
+    reaches: [],
     guards: [{ open: 0, late: false, mark: 0, by: "before" }],
     mark: 0,
     generation: 0,

@@ -10,6 +10,7 @@ import { migration0009 } from "./0009-retention.ts";
 import { migration0010 } from "./0010-progress.ts";
 import { migration0011 } from "./0011-outbox-bundles.ts";
 import { migration0012 } from "./0012-log-cursor.ts";
+import { migration0013 } from "./0013-closed-reach.ts";
 import type { Migration } from "./migration.ts";
 
 /** Every step in order; a step's version is its place, counted from 1. */
@@ -26,6 +27,7 @@ export const migrations: readonly Migration[] = [
   migration0010,
   migration0011,
   migration0012,
+  migration0013,
 ];
 
 /** The version this release works with. */

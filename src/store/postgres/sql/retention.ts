@@ -49,6 +49,9 @@ update ${schema}.retention_guard
 const rotateSql = (schema: string): string => `
 select ${schema}.rotate($1::text::bigint, $2::text::bigint, coalesce($3::text::timestamptz, 'infinity')) as rotation`;
 
+const noteReachSql = (schema: string): string => `
+select ${schema}.note_reach() as noted`;
+
 const generationsSql = (schema: string): string => `
 select case when s.is_called then s.last_value::float8 end as open, g.closed_at
   from ${schema}.generation s, ${schema}.retention_guard g`;
@@ -65,6 +68,7 @@ export const retentionSql = (schema: string) => ({
   findRetention: findRetentionSql(schema),
   raiseMark: raiseMarkSql(schema),
   rotate: rotateSql(schema),
+  noteReach: noteReachSql(schema),
   generations: generationsSql(schema),
   publishHorizon: publishHorizonSql(schema),
 });
