@@ -37,6 +37,8 @@ const pauseAfterMs = 1_000;
 // How long an answer may be owed, and the client's end may take.
 const answerMs = 2_000;
 const leaveMs = 15_000;
+// A small record takes librdkafka three times its size, and what is fetched comes on top: 1 MiB of each partition.
+const mostQueuedKilobytes = 4_096;
 const mostRecords = 1_000;
 const fewestRecords = 50;
 const owned = [
@@ -100,7 +102,7 @@ async function open(
     {
       "queued.max.messages.kbytes": Math.max(
         1_024,
-        Math.min(16_384, Math.ceil(facts.maxInHandBytes / 1_024)),
+        Math.min(mostQueuedKilobytes, Math.ceil(facts.maxInHandBytes / 1_024)),
       ),
       "queued.min.messages": Math.max(1_000, Math.min(20_000, facts.maxInHand)),
       "auto.offset.reset": "earliest",
