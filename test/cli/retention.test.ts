@@ -4,6 +4,7 @@ import test from "node:test";
 import { createInbox } from "../../src/inbox/create-inbox.ts";
 import { consumer } from "../quarantine/support.ts";
 import { caughtUp } from "../retention/cleanup-case.ts";
+import { until } from "../support/in-time.ts";
 import { objects, testDesk } from "./desk.ts";
 import { finished, spawnInbox } from "./run-inbox.ts";
 
@@ -100,13 +101,26 @@ test("retention run goes on until it is stopped, and ends with what it did", asy
   await caughtUp(pool);
   await store.cleanup.declareWindow(consumer, 3_600_000);
   await pool.query("update message set processed_at = now() - interval '1 day'");
-  const running = spawnInbox(["retention", "run", "--every", "1s", "--schema", schema], { env });
+  const command = ["retention", "run", "--every", "1s", "--health", "0", "--schema", schema];
+  const running = spawnInbox(command, { env });
   t.after(() => running.kill("SIGKILL"));
+  let said = "";
+  const port = new Promise<string>((resolve, reject) => {
+    running.once("exit", () => reject(new Error(`It ended: ${said}`)));
+    running.stderr!.on("data", (chunk) => {
+      said += String(chunk);
+      const found = /Health at 127\.0\.0\.1 port (\d+)\./.exec(said)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+  });
   const result = finished(running);
-  for (;;) {
-    const { rows } = await pool.query("select from message");
-    if (rows.length === 0) break;
-  }
+  const answer = await fetch(`http://127.0.0.1:${await port}`);
+  assert.equal(answer.status, 200);
+  assert.match(((await answer.json()) as { status: string }).status, /^(ok|idle)$/);
+  await until("the identity is forgotten", async () => {
+    if (running.exitCode !== null) assert.fail(`it ended: ${(await result).stderr}`);
+    return { holds: (await pool.query("select from message")).rows.length === 0 };
+  });
   running.kill("SIGINT");
   const ended = await result;
   assert.equal(ended.code, 0, ended.stderr);

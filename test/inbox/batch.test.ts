@@ -266,13 +266,13 @@ test("learns how slow a handler is and keeps its transactions short", async (t) 
     await context.tx.query("select pg_sleep($1::float / 1000)", [delayMs]);
     await recordEffect(received, context);
   };
-  const slow = inboxWith({ consumer, lanes: 1, maxTransactionMs: 100 });
+  const slow = inboxWith({ consumer, lanes: 1, maxTransactionMs: 400 });
   const some = (name: string, n: number) =>
     Array.from({ length: n }, (_, i) => message(`${name}${i}`, { key: "k" }));
   await slow.processBatch(some("fast", 400), handler);
   const before = commits.length;
   assert.ok(Math.max(...commits.map(({ size }) => size)) > 16);
-  delayMs = 20;
+  delayMs = 80;
   await slow.processBatch(some("slow", 40), handler);
   const sizes = commits.slice(before).map(({ size }) => size);
   // Even the first one stops early (looked at every 8 messages) and gives the rest of its claims back.

@@ -47,7 +47,7 @@ const caughtUp = (told: Told): boolean => typeof told === "object" && told.behin
 test("a source with nothing waiting is caught up at once", async (t) => {
   const { next } = played(t, { lag: () => 0 });
   const told = await next();
-  assert.ok(typeof told === "object" && told.behindMs! < 1_000);
+  assert.ok(typeof told === "object" && told.behindMs! < 30_000);
 });
 
 test("a backlog is worked off first, however much is settled of it", async (t) => {

@@ -68,13 +68,13 @@ test("block: the lane waits with the message, and nothing of its key goes to pen
 });
 
 test("skip: a failed message lets the others of its key go on", async (t) => {
-  const { inbox, pool } = await testInbox(t, { order: "skip", retry: { delayMs: 100, jitter: 0 } });
+  const { inbox, pool } = await testInbox(t, { order: "skip", retry: { delayMs: 1_000, jitter: 0 } });
   await inbox.run(listSource(keyed(["a1", "a2", "a3"])), failing({ a1: 2 })).finished;
   assert.deepEqual(await effectsInOrder(pool), ["a2", "a3", "a1"]);
 });
 
 test("messages without a key wait for nobody", async (t) => {
-  const { inbox, pool } = await testInbox(t, { retry: { delayMs: 100, jitter: 0 } });
+  const { inbox, pool } = await testInbox(t, { retry: { delayMs: 1_000, jitter: 0 } });
   await inbox.run(listSource(["m1", "m2", "m3"].map((id) => message(id))), failing({ m1: 1 })).finished;
   const order = await effectsInOrder(pool);
   assert.deepEqual([order.at(-1), order.length], ["m1", 3]);

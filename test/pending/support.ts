@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { receiveMessage } from "../../src/message/create-message.ts";
 import type { MessageInput } from "../../src/message/message.ts";
+import { until as untilTrue } from "../support/in-time.ts";
 import type { Delivery, Settlement, Source } from "../../src/sources/source.ts";
 
 /** A source that hands over what it is given, in order, and ends when all is settled. What is to be retried is handed over again. */
@@ -54,12 +55,27 @@ export async function effectsInOrder(pool: pg.Pool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Resolves when the query's first column is true; rejects after `patienceMs`, by default 20 s. */
-export async function until(pool: pg.Pool, query: string, patienceMs = 20_000): Promise<void> {
-  for (const deadline = performance.now() + patienceMs; performance.now() < deadline;) {
-    const { rows } = await pool.query<{ done: boolean }>(`select (${query}) as done`);
-    if (rows[0]?.done === true) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(`This did not become true in ${patienceMs} ms: ${query}`);
+/** Resolves when the query's first column is true; rejects after 60 s, or the time given, with what lies in pending and in quarantine. */
+export async function until(pool: pg.Pool, query: string, patienceMs?: number): Promise<void> {
+  const rowsOf = async (text: string): Promise<unknown> =>
+    pool.query(text).then(({ rows }) => rows as unknown, String);
+  await untilTrue(
+    query,
+    async () => {
+      const { rows } = await pool.query<{ holds: boolean }>(`select (${query}) as holds`);
+      return { holds: rows[0]?.holds === true };
+    },
+    {
+      ms: patienceMs,
+      seen: async () => ({
+        pending: await rowsOf(
+          "select to_jsonb(p) - array['payload', 'headers'] as row from pending p limit 20",
+        ),
+        lanes: await rowsOf(
+          "select to_jsonb(l) as row from pending_lane l where leased_until is not null limit 20",
+        ),
+        quarantine: await rowsOf("select message_id, code, error from quarantine limit 20"),
+      }),
+    },
+  );
 }

@@ -52,7 +52,7 @@ export async function testStore(t: Scope, options: PostgresOptions = {}): Promis
   const begin = (more: Partial<BeginOptions> = {}): Promise<LaneTransaction> =>
     store.begin(name, {
       ...{ isolation: "read committed", claimLockTimeoutMs: 5_000, workLockTimeoutMs: undefined },
-      ...{ connectTimeoutMs: 5_000, ...more },
+      ...{ connectTimeoutMs: 30_000, ...more },
     });
   return {
     ...database,

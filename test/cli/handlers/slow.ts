@@ -15,5 +15,6 @@ export const handler = async (message: Message, { tx }: HandlerContext): Promise
      on conflict (id) do update set balance = account.balance + excluded.balance`,
     [account, amount],
   );
-  await sleep(2);
+  // So long that a test has time to see some of them before the last one, also on a busy machine.
+  await sleep(10);
 };

@@ -38,7 +38,7 @@ test("a retry comes again after its delay, marked as redelivered, and what is in
 });
 
 test("deliveries in hand are extended past the server's ack_wait, and come again without that", async (t) => {
-  const at = await testStream(t, { ack_wait: nanos(1_000) });
+  const at = await testStream(t, { ack_wait: nanos(3_000) });
   if (at === undefined) return;
   await at.publish("{}", "a");
   const driven = await drive(t, at, {}, { extendEveryMs: 300 });
@@ -48,8 +48,8 @@ test("deliveries in hand are extended past the server's ack_wait, and come again
   const b = await driven.next();
   assert.equal(idOf(b), "b");
   await driven.settle(b);
-  // Three pulls of a second each.
-  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  // Several pulls of a second each, and longer than the server waits.
+  await new Promise((resolve) => setTimeout(resolve, 4_500));
   assert.equal(driven.untaken, 0);
   clearInterval(extending);
   const second = await driven.next();

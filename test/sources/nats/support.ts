@@ -78,7 +78,7 @@ export interface Driven {
   settle(delivery: Delivery, settlement?: Settlement): Promise<void>;
 }
 
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 
 export async function drive(
   t: Scope,

@@ -48,9 +48,10 @@ export async function inHand(t: TestContext, source: Source, facts: Partial<RunF
   await source.start(intake);
 
   async function next(): Promise<Delivery> {
-    const deadline = AbortSignal.timeout(15_000);
+    const deadline = AbortSignal.timeout(60_000);
     while (waiting.length === 0) {
-      if (deadline.aborted) throw new Error("Nothing was delivered in 15 s.");
+      if (deadline.aborted)
+        throw new Error(`Nothing was delivered in 60 s. Warnings: ${warnings.join(" | ")}`);
       await new Promise<void>((resolve) => {
         wake = resolve;
         deadline.addEventListener("abort", () => resolve(), { once: true });

@@ -8,6 +8,7 @@ import {
   type SqsRecord,
 } from "../../../src/sources/sqs/sqs.ts";
 import { gate, recordEffect, testInbox, type TestInbox } from "../../inbox/support.ts";
+import { until } from "../../support/in-time.ts";
 import { ownServer } from "../../support/postgres.ts";
 import { body } from "./support.ts";
 
@@ -87,16 +88,21 @@ test("it answers before the function's time is over; what is not done is rolled 
   const { inbox, effects, pool } = await testInbox(t, { lanes: 2 });
   const { opened, open } = gate();
   let aborted = false;
-  const run = lambda(inbox, async (message, given) => {
-    await recordEffect(message, given);
-    if (message.id !== "slow") return;
-    given.signal.addEventListener("abort", () => (aborted = true));
-    await opened;
-  });
+  const run = lambda(
+    inbox,
+    async (message, given) => {
+      await recordEffect(message, given);
+      if (message.id !== "slow") return;
+      given.signal.addEventListener("abort", () => (aborted = true));
+      await opened;
+    },
+    // Three seconds to begin, and five to answer: for a busy machine.
+    { answerBeforeMs: 5_000 },
+  );
   const started = performance.now();
   const records = ["a", "slow", ...Array.from({ length: 250 }, (_, i) => `m${i}`)];
-  const failed = await failedIn(run(standard(...records), context(1_800)));
-  assert.ok(performance.now() - started < 1_800, "in time");
+  const failed = await failedIn(run(standard(...records), context(8_000)));
+  assert.ok(performance.now() - started < 8_000, "in time");
   assert.ok(aborted, "the handler is told");
   const done = new Set(records.filter((id) => !failed.includes(`sqs-${id}`)));
   assert.ok(failed.includes("sqs-slow"));
@@ -108,7 +114,11 @@ test("it answers before the function's time is over; what is not done is rolled 
   );
   assert.deepEqual(rows, [{ n: 0 }], "nothing is left open for the freeze");
   open();
-  assert.deepEqual(await failedIn(run(standard(...records), context(60_000))), []);
+  // The function is not frozen here, so what it had under way may be in the way of the next one for a moment.
+  await until("all are done when they come again", async () => {
+    const named = await failedIn(run(standard(...records), context(60_000)));
+    return { holds: named.length === 0, answer: named };
+  });
   assert.deepEqual(
     Object.values(await effects()).filter((n) => n !== 1),
     [],
@@ -136,8 +146,10 @@ test("with the database away it fails as a whole, so that Lambda slows down, and
   const { inbox, effects } = await testInbox(t, { connectTimeoutMs: 500 }, { url: server.url });
   const run = lambda(inbox, recordEffect);
   await server.kill();
-  await assert.rejects(run(standard("a", "b")), { code: "store-unavailable" });
-  await assert.rejects(run(fifo("g1", "g2")), { code: "store-unavailable" });
+  // A busy process may not have heard yet that a connection it has is lost.
+  const away = { code: /^(?:store-unavailable|connection-lost)$/ };
+  await assert.rejects(run(standard("a", "b")), away);
+  await assert.rejects(run(fifo("g1", "g2")), away);
   await server.restart();
   assert.deepEqual(await failedIn(run(standard("a", "b"))), []);
   assert.deepEqual(await effects(), { a: 1, b: 1 });

@@ -154,7 +154,7 @@ test("a quiet queue has one request, a full one as many as allowed, and failures
   assert.equal(open, 1);
   const started = performance.now();
   await receiver.stop();
-  assert.ok(performance.now() - started < 2_000, "waiting requests are ended");
+  assert.ok(performance.now() - started < 15_000, "waiting requests of 20 s are ended");
   assert.equal(open, 0);
 });
 

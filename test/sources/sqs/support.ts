@@ -84,7 +84,7 @@ function queueAt(client: SQSClient, facts: SqsFacts, queueUrl: string): Queue {
     return { waiting: number("") + number("Delayed"), inFlight: number("NotVisible") };
   };
   async function until(wanted: Counts): Promise<void> {
-    const deadline = performance.now() + 30_000;
+    const deadline = performance.now() + 60_000;
     for (;;) {
       const { waiting, inFlight } = await counts();
       if (waiting === wanted.waiting && inFlight === wanted.inFlight) return;

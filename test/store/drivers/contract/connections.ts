@@ -9,13 +9,13 @@ export function connectionsContract({ subject, contract }: Contract): void {
   contract(
     "connect gives up in time, and the late connection goes back",
     async (_t, b) => {
-      const only = await b.driver.connect(5_000);
+      const only = await b.driver.connect(30_000);
       const unavailable = (error: unknown) =>
         error instanceof InboxError && error.code === "store-unavailable";
       await assert.rejects(b.driver.connect(30), unavailable);
       await assert.rejects(b.driver.connect(0), unavailable);
       only.release();
-      const next = await b.driver.connect(5_000);
+      const next = await b.driver.connect(30_000);
       await next.query("select 1");
       next.release();
     },
@@ -25,7 +25,7 @@ export function connectionsContract({ subject, contract }: Contract): void {
   void test(`${subject.name}: a server that is not there is store-unavailable`, async (t) => {
     const driver = subject.open(t, "postgres://postgres@127.0.0.1:1/postgres");
     await assert.rejects(
-      driver.connect(5_000),
+      driver.connect(30_000),
       (error) => error instanceof InboxError && error.code === "store-unavailable" && error.retryable,
     );
   });
@@ -37,10 +37,10 @@ export function connectionsContract({ subject, contract }: Contract): void {
         const [schema] = b.table.split(".");
         await b.admin.query(`
           create function ${schema}.slowly() returns trigger language plpgsql as
-            'begin perform pg_sleep(1.2); return null; end';
+            'begin perform pg_sleep(3); return null; end';
           create constraint trigger slow after insert on ${b.table}
             deferrable initially deferred for each row execute function ${schema}.slowly()`);
-        const connection = await b.driver.connect(5_000);
+        const connection = await b.driver.connect(30_000);
         const pid = await pidOf(connection);
         await connection.query("begin");
         await connection.query(`insert into ${b.table} (id) values ($1::text)`, ["a"]);
@@ -48,12 +48,12 @@ export function connectionsContract({ subject, contract }: Contract): void {
         assert.equal(connection.status(), "lost");
         await assert.rejects(connection.query("select 1"), isLost);
         connection.release();
-        const next = await b.driver.connect(5_000);
+        const next = await b.driver.connect(30_000);
         if (subject.direct) assert.notEqual(await pidOf(next), pid);
         next.release();
         await until(async () => (await b.ids()).length === 1);
       },
-      { queryTimeoutMs: 400 },
+      { queryTimeoutMs: 1_500 },
     );
   }
 
@@ -68,13 +68,13 @@ export function connectionsContract({ subject, contract }: Contract): void {
         async (connection) => void connection.query(insert, ["floating"]),
       ];
       for (const last of leave) {
-        const connection = await b.driver.connect(10_000);
+        const connection = await b.driver.connect(30_000);
         await connection.query("begin");
         await connection.query(insert, ["left open"]);
         await last(connection);
         connection.release();
         await assert.rejects(connection.query(insert, ["after release"]), isLost);
-        const next = await b.driver.connect(10_000);
+        const next = await b.driver.connect(30_000);
         assert.equal(next.status(), "idle");
         // Waits for the lock of the one before, if that transaction is still ending.
         await next.query(insert, ["probe"]);

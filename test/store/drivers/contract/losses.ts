@@ -5,7 +5,7 @@ import { isLost, lossOf, pidOf, terminate, until, type Contract } from "./bench.
 /** What is known when a connection is lost. */
 export function lossesContract({ contract, faulty }: Contract): void {
   contract("a connection killed while idle in its transaction is lost for good", async (_t, b) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     const losses: Error[] = [];
     connection.onLost((error) => losses.push(error));
     const lost = lossOf(connection);
@@ -16,7 +16,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
     assert.equal(connection.status(), "lost");
     // The pool goes on meanwhile, and may take the same slot for a new connection.
     for (let round = 0; round < 6; round++) {
-      const other = await b.driver.connect(5_000);
+      const other = await b.driver.connect(30_000);
       await other.query("select 1");
       other.release();
     }
@@ -32,7 +32,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
   });
 
   contract("a connection killed inside a statement rejects it and all that wait behind it", async (_t, b) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     const lost = lossOf(connection);
     await connection.query("begin");
     const pid = await pidOf(connection);
@@ -59,7 +59,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
 
   contract("connections killed while busy leave the pool and the process in order", async (_t, b) => {
     for (let round = 0; round < 12; round++) {
-      const connection = await b.driver.connect(10_000);
+      const connection = await b.driver.connect(30_000);
       await connection.query("begin");
       const pid = await pidOf(connection);
       let running = 0;
@@ -75,12 +75,12 @@ export function lossesContract({ contract, faulty }: Contract): void {
       await assert.rejects(busy, isLost);
       connection.release();
     }
-    const all = await Promise.all([1, 2, 3, 4].map(() => b.driver.connect(10_000)));
+    const all = await Promise.all([1, 2, 3, 4].map(() => b.driver.connect(30_000)));
     for (const connection of all) connection.release();
   });
 
   faulty("a request that never arrived is lost, and nothing is stored", async (_t, b, proxy) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     await connection.query("begin");
     proxy.cutBefore("never arrives");
     const statement = connection.query(`insert into ${b.table} (id) values ($1::text)`, ["never arrives"]);
@@ -91,7 +91,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
   });
 
   faulty("a statement whose answer is cut is lost, and nothing is stored", async (_t, b, proxy) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     await connection.query("begin");
     proxy.dropReplyTo("no answer");
     await assert.rejects(
@@ -104,7 +104,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
   });
 
   faulty("a COMMIT that never arrived is lost, and nothing is stored", async (_t, b, proxy) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     await connection.query("begin");
     await connection.query(`insert into ${b.table} (id) values ($1::text)`, ["a"]);
     proxy.cutBefore("commit");
@@ -114,7 +114,7 @@ export function lossesContract({ contract, faulty }: Contract): void {
   });
 
   faulty("a COMMIT whose answer is cut is lost, though the row is there", async (_t, b, proxy) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     await connection.query("begin");
     await connection.query(`insert into ${b.table} (id) values ($1::text)`, ["a"]);
     proxy.dropReplyTo("commit");
@@ -122,13 +122,13 @@ export function lossesContract({ contract, faulty }: Contract): void {
     assert.equal(connection.status(), "lost");
     connection.release();
     await until(async () => (await b.ids()).length === 1);
-    const next = await b.driver.connect(5_000);
+    const next = await b.driver.connect(30_000);
     assert.deepEqual((await next.query(`select id from ${b.table}`)).rows, [{ id: "a" }]);
     next.release();
   });
 
   faulty("a server that went silent holds nobody up after discard", async (_t, b, proxy) => {
-    const connection = await b.driver.connect(5_000);
+    const connection = await b.driver.connect(30_000);
     await connection.query("begin");
     proxy.goSilentAfter("silent");
     const statement = connection.query("select $1::text", ["silent"]);
@@ -138,18 +138,18 @@ export function lossesContract({ contract, faulty }: Contract): void {
     await assert.rejects(statement, isLost);
     await assert.rejects(follower, isLost);
     await assert.rejects(connection.query("select 1"), isLost);
-    const next = await b.driver.connect(5_000);
+    const next = await b.driver.connect(30_000);
     await next.query("select 1");
     next.release();
   });
 
   faulty("the loss of idle connections does not end the process", async (_t, b, proxy) => {
-    const held = await Promise.all([1, 2, 3].map(() => b.driver.connect(5_000)));
+    const held = await Promise.all([1, 2, 3].map(() => b.driver.connect(30_000)));
     await Promise.all(held.map((connection) => connection.query("select 1")));
     for (const connection of held) connection.release();
     proxy.cutAll();
     await until(async () => {
-      const connection = await b.driver.connect(5_000).catch(() => null);
+      const connection = await b.driver.connect(30_000).catch(() => null);
       const works = await connection?.query("select 1").then(
         () => true,
         () => false,
