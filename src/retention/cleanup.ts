@@ -164,6 +164,9 @@ export function createCleanup(options: CleanupOptions): Cleanup {
           dutyPercent: 100,
           signal: stopping.signal,
           holds: async () => true,
+        }).catch((error: unknown) => {
+          const text = error instanceof Error ? error.message : String(error);
+          tellWarning(`The ledger is rotated, but not all that went with it is gone: ${text}`);
         });
       return rotated;
     },

@@ -40,10 +40,9 @@ export async function forgetStrays(settings: StraysSettings): Promise<number> {
           throw error;
         });
       const took = Math.max(1, performance.now() - start);
-      if (gone !== undefined) {
-        rows += gone;
-        from += step;
-      }
+      rows += gone ?? 0;
+      // What somebody holds goes another day.
+      if (gone !== undefined || step === 1) from += step;
       const factor = gone === undefined ? 0.5 : Math.min(2, batchMs / took);
       step = Math.min(mostStep, Math.max(1, Math.round(step * factor)));
       const restMs = Math.min((took * (100 - dutyPercent)) / dutyPercent, leaseMs / 3);
