@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test } from "node:test";
 import { createEnding } from "../../src/inbox/ending.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
 import { tellWarning } from "../../src/telemetry/tell-warning.ts";
 
-test("an end with an error that nobody awaits is told as a warning of the process", async () => {
-  const told = once(process, "warning");
+test("an end with an error that nobody awaits is told as a warning of the process", async (t) => {
+  const told = new Promise<Error>((resolve) => {
+    const hear = (warning: Error): void => {
+      if (warning.name === "InboxWarning") resolve(warning);
+    };
+    process.on("warning", hear);
+    t.after(() => process.off("warning", hear));
+  });
   createEnding("The run of x", Promise.reject(new Error("no such queue")));
-  const [warning] = (await told) as [Error];
-  assert.equal(warning.name, "InboxWarning");
   assert.equal(
-    warning.message,
+    (await told).message,
     'The run of x has ended, and nobody awaits its "finished": Error: no such queue',
   );
 });
