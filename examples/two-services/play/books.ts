@@ -52,14 +52,22 @@ export async function readBooks(world: World): Promise<Books> {
   };
 }
 
-/** Whether every effect is sent and every message handled, or waits for a person. */
+/** Whether every order is entered, every effect sent and every message handled, or waits for a person. */
 export async function isDrained(world: World): Promise<boolean> {
+  const { orders, ledger } = world.databases;
+  // First: what a consumer has in hand is in no outbox, and the queue does not count it as waiting.
+  const placed = await countIn(orders.url, "select count(*)::int as n from orders");
+  if ((await countIn(ledger.url, "select count(distinct order_id)::int as n from entry")) < placed)
+    return false;
   for (const { url } of Object.values(world.databases)) {
     const left = await withPool(url, leftIn);
     if (left["effects"]! > 0 || left["messages"]! > 0) return false;
   }
   return ((await world.queue?.waiting()) ?? 0) === 0;
 }
+
+const countIn = (url: string, statement: string): Promise<number> =>
+  withPool(url, async (pool) => (await pool.query<{ n: number }>(statement)).rows[0]!.n);
 
 async function leftIn(pool: pg.Pool): Promise<Readonly<Record<string, number>>> {
   const { rows } = await pool.query<Record<string, number>>(
