@@ -9,6 +9,7 @@ import type { Sweep } from "../../src/retention/retention.ts";
 import { createDuty } from "../../src/retention/sweep.ts";
 import { telemetry } from "../../src/telemetry/channels.ts";
 import { hoursAgo } from "../reconcile/ledger-case.ts";
+import { onTestEnd } from "../support/cleanup.ts";
 import { ownServer, testPool } from "../support/postgres.ts";
 import { caughtUp, cleanupCase, hour, stoodStill } from "./cleanup-case.ts";
 
@@ -361,7 +362,6 @@ test("processes take turns: one sweep in its time, however many of them run", as
     Array.from({ length: 4 }, () =>
       cleanup({
         everyMs: 60_000,
-        leaseMs: 100,
         onSweep(swept) {
           sweeps.push(swept);
           told();
@@ -369,6 +369,8 @@ test("processes take turns: one sweep in its time, however many of them run", as
       }),
     ),
   );
+  // A loop that goes on after a failure would keep the process.
+  for (const worker of workers) onTestEnd(t, () => worker.stop());
   for (const worker of workers) await worker.start();
   await first;
   const again = await workers[0]!.once();
