@@ -54,12 +54,14 @@ for (const isolation of ["read committed", "repeatable read", "serializable"] as
     await first.claim([sent("m")]);
     const rotation = rotate(db);
     await db.untilBlocked();
-    const copy = claim(db, [sent("m")], isolation);
+    // Its look into the closed generation, or its snapshot, may be from before the rotation: it is refused and comes again.
+    const copy = claim(db, [sent("m")], isolation).then(verdictsOf, (error: { code?: string }) => [
+      error.code,
+    ]);
     await db.untilBlocked(2);
     await first.commit();
     assert.equal(await rotation, "rotated");
-    // Its look into the closed generation, or its snapshot, may be from before the rotation: it is refused and comes again.
-    const verdicts = await copy.then(verdictsOf, (error: { code?: string }) => [error.code]);
+    const verdicts = await copy;
     assert.ok(verdicts[0] === "duplicate" || verdicts[0] === "40001", verdicts[0]);
     assert.deepEqual(verdictsOf(await claim(db, [sent("m")], isolation)), ["duplicate"]);
   });
