@@ -61,7 +61,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const ran = [
       ...(await runFiles(bundles, others, availableParallelism() + 1)),
       // From the end of the alphabet, because those of SQS wait the longest and work the least.
-      ...(await runFiles(bundles, crowded.toReversed(), 3)),
+      ...(await runFiles(bundles, crowded.toReversed(), 2)),
     ];
     tell(ran);
     const failed = ran.filter(({ failures }) => failures > 0);
