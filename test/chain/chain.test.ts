@@ -33,13 +33,15 @@ test("everything is killed at points of its work, through RabbitMQ: sent under o
 });
 
 test("refuses options it does not know, and says how it is used", async () => {
-  for (const args of [
+  const wrong = [
     ["--kills", "none"],
     ["--kill", "3"],
     ["--kills", "0"],
     ["--broker", "none of them"],
-  ]) {
-    const { code, stdout, stderr } = await runDocumented(command, args);
+  ];
+  for (const { code, stdout, stderr } of await Promise.all(
+    wrong.map((args) => runDocumented(command, args)),
+  )) {
     assert.equal(code, 2);
     assert.equal(stdout, "");
     assert.match(stderr, /Usage: npm run chain/);

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
+import { migrate } from "../../src/store/postgres/migrate.ts";
+import { postgres } from "../../src/store/postgres/postgres.ts";
 import { sampleBytes } from "../message/samples.ts";
 import { testDatabase } from "../support/postgres.ts";
 import type { Scope } from "../support/cleanup.ts";
@@ -15,7 +17,7 @@ async function identityCase(t: Scope) {
   const env = { DATABASE_URL: url, PGOPTIONS: `-c search_path=${schema}` };
   const run = (...args: readonly string[]): Promise<RunResult> =>
     runInbox(["run", handlerPath("record"), "--schema", schema, "--json", ...args], { cwd, env });
-  return { cwd, pool, run };
+  return { cwd, pool, schema, run };
 }
 
 test("inbox run applies every interchange of an EDIFACT file once, and finds the file done", async (t) => {
@@ -69,9 +71,32 @@ test("inbox run takes a directory of AS4 messages, and SQS lines with the id in 
   assert.deepEqual([summaryIn(sqs.stdout).applied, summaryIn(sqs.stdout).duplicates], [1, 1]);
 });
 
+test("inbox run --id-time: an id from before what is forgotten is late, one without a time is not", async (t) => {
+  const { cwd, pool, run, schema } = await identityCase(t);
+  const file = join(cwd, "ids.ndjson");
+  const [ulidOf2016, word] = ["01ARYZ6S41TSV4RRFFQ69G5FAV", "no-time"];
+  writeFileSync(file, `${JSON.stringify({ id: ulidOf2016 })}\n${JSON.stringify({ id: word })}\n`);
+  await migrate(pool, { schema });
+  const { retention } = postgres(pool, { schema });
+  await retention.setWindow({ consumer: "books" }, 1);
+  await retention.advance({ consumer: "books" }, { skewMs: 0, notAfter: new Date() });
+  const told = await run(
+    ...["--source", file, "--id-path", "/id", "--producer", "shop"],
+    ...["--consumer", "books", "--id-time", "ulid"],
+  );
+  assert.equal(told.code, 3, told.stderr);
+  assert.deepEqual([summaryIn(told.stdout).late, summaryIn(told.stdout).applied], [1, 1]);
+  const { rows } = await pool.query("select message_id as id, code from quarantine");
+  assert.deepEqual(rows, [{ id: ulidOf2016, code: "late" }]);
+});
+
 test("inbox run refuses flags that do not fit together, and names what fits", async (t) => {
   const { cwd, run } = await identityCase(t);
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [
+      ["--source", "x", "--id-time", "uuidv4"],
+      /It must be uuidv7, ulid, ksuid, objectid, or snowflake:EPOCH/,
+    ],
     [["--source", "x", "--identity", "nothing"], /Allowed choices are as4, cloudevents/],
     [["--source", "x", "--identity", "json"], /--identity json needs --id-path/],
     [["--source", "x", "--identity", "header"], /--identity header needs --id-header/],

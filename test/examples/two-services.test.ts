@@ -51,14 +51,14 @@ test("without a broker it says what it misses, and how to do without; wrong opti
   assert.match(stderr, /There is no RabbitMQ at 127\.0\.0\.1:1 \(/);
   assert.match(stderr, /npm run services -- up rabbitmq/);
   assert.match(stderr, /--broker none/);
-  for (const args of [
+  const wrong = [
     ["--seconds", "0"],
     ["--broker", "kafka"],
     ["--second", "3"],
-  ]) {
-    const wrong = await runDocumented(throughRabbitmq, args);
-    assert.equal(wrong.code, 2);
-    assert.match(wrong.stderr, /Usage: npm run example/);
+  ];
+  for (const refused of await Promise.all(wrong.map((args) => runDocumented(throughRabbitmq, args)))) {
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /Usage: npm run example/);
   }
 });
 
