@@ -52,7 +52,11 @@ function fuzz(name: string): Promise<string | undefined> {
       process.execPath,
       [...args, `--test-name-pattern=${pattern}`, file],
       // One delivery that hangs is an end, too; beside other work a process may need minutes to start.
-      { cwd: root, env: { ...env, INBOX_FUZZ_MS: String(seconds * 1_000) }, timeout: (seconds + 240) * 1_000 },
+      {
+        cwd: root,
+        env: { ...env, INBOX_FUZZ_MS: String(seconds * 1_000) },
+        timeout: (seconds + 240) * 1_000,
+      },
       (error, stdout, stderr) => {
         const ran = new RegExp(`^ok \\d+ - ${pattern.slice(1)}(?!.*# SKIP)`, "m").test(stdout);
         done(error === null && ran ? undefined : `${stdout}${stderr}${error?.message ?? "It did not run."}`);
