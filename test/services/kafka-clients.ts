@@ -22,13 +22,16 @@ export const extraClients: Readonly<Record<ExtraClient, Extra>> = {
   platformatic: { packageName: "@platformatic/kafka", version: "2.12", oldestNode: [22, 22] },
 };
 
-/** Those of the clients that `TEST_KAFKA_CLIENTS` names, apart by commas; all where it names none. */
-export function chosenClients<T>(all: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
-  const names = process.env["TEST_KAFKA_CLIENTS"]?.split(",");
-  if (names === undefined) return all;
-  const unknown = names.filter((name) => !Object.hasOwn(all, name));
-  if (unknown.length > 0) throw new Error(`TEST_KAFKA_CLIENTS: there is no client ${unknown.join(", ")}.`);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name)));
+/** Those of the clients, by name, that `TEST_KAFKA_CLIENTS` names, apart by commas; all where it is not set. */
+export function chosenClients<T>(
+  all: Readonly<Record<string, T>>,
+): readonly (readonly [name: string, client: T])[] {
+  const names = process.env["TEST_KAFKA_CLIENTS"]?.split(",") ?? Object.keys(all);
+  return names.map((name) => {
+    const client = all[name];
+    if (client === undefined) throw new Error(`TEST_KAFKA_CLIENTS: there is no client ${name}.`);
+    return [name, client];
+  });
 }
 
 /** Where a client is installed, with its own `node_modules`. */

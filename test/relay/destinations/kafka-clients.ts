@@ -10,7 +10,7 @@ import {
   type PlatformaticProducerClass,
 } from "../../../src/relay/destinations/kafka/platformatic.ts";
 import type { KafkaProducer } from "../../../src/relay/destinations/kafka/producer.ts";
-import { chosenClients, extraClient } from "../../services/kafka-clients.ts";
+import { extraClient } from "../../services/kafka-clients.ts";
 
 /** The clients, each as a user would make it; `undefined`: it is not here, and the test was skipped. */
 export const producers: Readonly<
@@ -18,7 +18,7 @@ export const producers: Readonly<
     string,
     (t: TestContext, brokers: readonly string[], more?: object) => Promise<KafkaProducer | undefined>
   >
-> = chosenClients({
+> = {
   async confluent(t, brokers, more) {
     const module = (await extraClient(t, "confluent")) as ConfluentProducerModule | undefined;
     if (module === undefined) return undefined;
@@ -40,4 +40,4 @@ export const producers: Readonly<
       ...{ clientId: "test", bootstrapBrokers: brokers, retryDelay: 100, ...more },
     });
   },
-});
+};

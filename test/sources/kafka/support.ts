@@ -8,7 +8,7 @@ import { isRejected } from "../../../src/message/message.ts";
 import { confluent, type ConfluentModule, type KafkaClient } from "../../../src/sources/kafka/kafka.ts";
 import type { KafkaSource } from "../../../src/sources/kafka/kafka.ts";
 import type { Delivery, Intake, RunFacts, Settlement } from "../../../src/sources/source.ts";
-import { chosenClients, extraClient } from "../../services/kafka-clients.ts";
+import { extraClient } from "../../services/kafka-clients.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd, type Scope } from "../../support/cleanup.ts";
 import { testIntake } from "../../support/intake.ts";
@@ -107,7 +107,7 @@ export interface ClientSettings {
 /** The clients that a test runs with, each as a user would make it; `undefined`: it is not here, and the test was skipped. */
 export const clients: Readonly<
   Record<string, (t: TestContext, settings: ClientSettings) => Promise<KafkaClient | undefined>>
-> = chosenClients({
+> = {
   async confluent(t, settings) {
     const { brokers, sessionTimeoutMs = 6_000, pollIntervalMs = 20_000, eager = false } = settings;
     const module = (await extraClient(t, "confluent")) as ConfluentModule | undefined;
@@ -124,7 +124,7 @@ export const clients: Readonly<
   },
   kafkajs: kafkajsClient,
   platformatic: platformaticClient,
-});
+};
 
 /** A source under a test's hand: what it delivers waits until the test settles it. */
 export interface Driven {
