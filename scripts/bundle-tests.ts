@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 import { processAlive } from "../src/local-postgres/process-alive.ts";
+import { forNode } from "./bundle.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const directory = join(root, ".cache", "tests");
@@ -27,13 +28,9 @@ export async function bundleTests(sources: readonly string[]): Promise<TestBundl
     outbase: root,
     outdir: own,
     outExtension: { ".js": ".mjs" },
-    bundle: true,
+    ...forNode,
     splitting: true,
     sourcemap: "linked",
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    packages: "external",
     logLevel: "warning",
     plugins: [ownPlaces],
   });

@@ -5,6 +5,15 @@ import { build } from "esbuild";
 
 const directory = join(resolve(import.meta.dirname, ".."), ".cache", "bundles");
 
+/** How the project's code is made JavaScript for Node.js; packages stay outside. */
+export const forNode = {
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  packages: "external",
+} as const;
+
 /** A program that is no file: its code, as if it were one of this name in this directory. */
 export interface ProgramText {
   readonly name: string;
@@ -21,12 +30,8 @@ export async function bundle(program: string | ProgramText): Promise<string> {
     ...(typeof program === "string"
       ? { entryPoints: [program] }
       : { stdin: { contents: program.code, resolveDir: program.directory, loader: "ts" } }),
-    bundle: true,
+    ...forNode,
     write: false,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    packages: "external",
     logLevel: "silent",
   });
   const { contents } = outputFiles[0]!;

@@ -10,6 +10,7 @@ import {
 import type { SqsFacts } from "../../services/facts.ts";
 import { service } from "../../services/service.ts";
 import { onTestEnd } from "../../support/cleanup.ts";
+import { until } from "../../support/in-time.ts";
 
 export interface Queue {
   readonly client: SQSClient;
@@ -83,18 +84,15 @@ function queueAt(client: SQSClient, facts: SqsFacts, queueUrl: string): Queue {
     const number = (name: string): number => Number(attributes[`ApproximateNumberOfMessages${name}`] ?? 0);
     return { waiting: number("") + number("Delayed"), inFlight: number("NotVisible") };
   };
-  async function until(wanted: Counts): Promise<void> {
-    const deadline = performance.now() + 60_000;
-    for (;;) {
-      const { waiting, inFlight } = await counts();
-      if (waiting === wanted.waiting && inFlight === wanted.inFlight) return;
-      if (performance.now() > deadline)
-        throw new Error(
-          `The queue holds ${waiting} waiting, ${inFlight} in flight, not ${JSON.stringify(wanted)}.`,
-        );
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+  const holds = (wanted: Counts): Promise<void> =>
+    until(
+      `the queue to hold ${JSON.stringify(wanted)}`,
+      async () => {
+        const answer = await counts();
+        return { holds: answer.waiting === wanted.waiting && answer.inFlight === wanted.inFlight, answer };
+      },
+      { ms: 30_000 },
+    );
   return {
     client,
     facts,
@@ -107,8 +105,8 @@ function queueAt(client: SQSClient, facts: SqsFacts, queueUrl: string): Queue {
         if ((Failed ?? []).length > 0) throw new Error(`Not sent: ${JSON.stringify(Failed)}`);
       }
     },
-    until,
-    empty: () => until({ waiting: 0, inFlight: 0 }),
+    until: holds,
+    empty: () => holds({ waiting: 0, inFlight: 0 }),
   };
 }
 

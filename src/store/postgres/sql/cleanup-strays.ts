@@ -13,23 +13,15 @@ select (${pagesOf(schema, "answer")})::float8 as answer, (${pagesOf(schema, "att
        coalesce((select max(id) + 1 from ${schema}.quarantine), 0)::float8 as discarded,
        coalesce((select finished_at < date_trunc('day', clock_timestamp()) from ${schema}.cleanup), true) as due`;
 
-/** By a scan of some pages, and the primary keys of both generations for what is old. */
-const answersSql = (schema: string): string => `
+/**
+ * Rows without an identity, by a scan of some pages, and the primary keys of both generations for what is old. A message that
+ * fails and is delivered again has attempts and no identity, but younger ones.
+ */
+const withoutIdentitySql = (schema: string, table: string, time: string, producer: string): string => `
 with gone as (
-  delete from ${schema}.answer a
+  delete from ${schema}.${table} a
    where a.ctid >= $1::text::tid and a.ctid < $2::text::tid
-     and a.answered_at < ${forgottenTo(schema, "a.consumer", "''")}
-     and not exists (select from ${schema}.ledger m where m.digest = a.digest)
-  returning 1
-)
-select count(*)::int as gone from gone`;
-
-/** Likewise. A message that fails and is delivered again has attempts and no identity, but younger ones. */
-const attemptsSql = (schema: string): string => `
-with gone as (
-  delete from ${schema}.attempt a
-   where a.ctid >= $1::text::tid and a.ctid < $2::text::tid
-     and a.failed_at < ${forgottenTo(schema, "a.consumer", "a.producer")}
+     and a.${time} < ${forgottenTo(schema, "a.consumer", producer)}
      and not exists (select from ${schema}.ledger m where m.digest = a.digest)
   returning 1
 )
@@ -58,7 +50,7 @@ select count(*)::int as gone from gone`;
 
 export const cleanupStraysSql = (schema: string) => ({
   ranges: rangesSql(schema),
-  answer: answersSql(schema),
-  attempt: attemptsSql(schema),
+  answer: withoutIdentitySql(schema, "answer", "answered_at", "''"),
+  attempt: withoutIdentitySql(schema, "attempt", "failed_at", "a.producer"),
   discarded: discardedSql(schema),
 });
